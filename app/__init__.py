@@ -1,0 +1,1 @@
+"""Application layer: settings, stores, documents, chat and the command line; no widgets."""

@@ -1,0 +1,1 @@
+"""Models on disk: the catalogue, downloads and imports."""

@@ -1,0 +1,1 @@
+"""The MLX engine: backends, models, KV caches, generation and budgets; neither Qt nor SQLite."""

@@ -1,0 +1,32 @@
+"""Stopping work that runs on another thread."""
+
+from __future__ import annotations
+
+import threading
+
+from engine.errors import Cancelled
+
+
+class CancelToken:
+    """A flag that one thread sets and another checks between two units of work."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+
+    def cancel(self) -> None:
+        """Ask the work to stop; may be called from any thread, more than once."""
+        self._event.set()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called."""
+        return self._event.is_set()
+
+    def check(self) -> None:
+        """Raise `Cancelled` when `cancel` was called."""
+        if self._event.is_set():
+            raise Cancelled
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep up to `timeout_s` seconds, less when cancelled; return whether it was."""
+        return self._event.wait(timeout_s)

@@ -1,0 +1,33 @@
+"""Errors whose message is written for the person at the keyboard."""
+
+from __future__ import annotations
+
+
+class OctavoError(Exception):
+    """An expected failure: its message is one or two plain sentences, what is wrong and what to do."""
+
+
+class ModelError(OctavoError):
+    """A model that cannot be read or run."""
+
+
+class UnsupportedModelError(ModelError):
+    """A model whose architecture or quantization is not supported; the message names it."""
+
+
+class ContextOverflowError(OctavoError):
+    """A prompt that does not fit the context.
+
+    Attributes:
+        needed_tokens: tokens of the prompt plus the least room for an answer.
+        limit_tokens: tokens that the context holds.
+    """
+
+    def __init__(self, message: str, *, needed_tokens: int, limit_tokens: int) -> None:
+        super().__init__(message)
+        self.needed_tokens = needed_tokens
+        self.limit_tokens = limit_tokens
+
+
+class Cancelled(Exception):  # noqa: N818 - not an error: the user asked for it
+    """The user stopped the work; raised by `CancelToken.check`."""

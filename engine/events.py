@@ -1,0 +1,84 @@
+"""What the engine tells while it works: frozen, plain data, safe to hand to another thread."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class LoadStage(enum.Enum):
+    """The steps of loading a model, in order."""
+
+    READING = "Reading the files"
+    WEIGHTS = "Loading the weights"
+    TOKENIZER = "Preparing the tokenizer"
+    WARMING = "Warming up"
+
+
+@dataclass(frozen=True)
+class LoadProgress:
+    """Progress of loading: `done` of `total` bytes of weights within `stage`."""
+
+    stage: LoadStage
+    done: int
+    total: int
+
+
+class StopReason(enum.Enum):
+    """Why a reply ended."""
+
+    END = "end"
+    """The model wrote its end-of-turn token."""
+    LENGTH = "length"
+    """The wanted number of tokens was reached."""
+    CONTEXT = "context"
+    """The context is full."""
+    STOPPED = "stopped"
+    """The user stopped it."""
+
+
+@dataclass(frozen=True)
+class PrefillProgress:
+    """Progress of reading the prompt: `done` of `total` tokens, of which `reused` were not read again."""
+
+    done: int
+    total: int
+    reused: int
+
+
+@dataclass(frozen=True)
+class Token:
+    """One decoded token: `text` is what became printable with it and may be empty."""
+
+    text: str
+    token_id: int
+
+
+@dataclass(frozen=True)
+class GenerationStats:
+    """Figures of one reply.
+
+    Times are in seconds, rates in tokens per second, sizes in bytes. `prefill_tps` counts only the tokens
+    that were read, not the reused ones. `ttft_s` runs from the request to the first token.
+    """
+
+    prompt_tokens: int
+    reused_tokens: int
+    completion_tokens: int
+    ttft_s: float
+    prefill_tps: float
+    decode_tps: float
+    kv_bits: int
+    kv_nbytes: int
+    peak_nbytes: int
+    stop_reason: StopReason
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last event of a reply."""
+
+    stats: GenerationStats
+
+
+GenerationEvent = PrefillProgress | Token | Finished

@@ -1,0 +1,1 @@
+"""KV caches and their precision."""

@@ -1,0 +1,49 @@
+"""What is known of a model before its weights are read."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class ModelFormat(enum.Enum):
+    """How a model lies on disk."""
+
+    MLX = "MLX folder"
+    GGUF = "GGUF file"
+
+
+@dataclass(frozen=True)
+class ModelInfo:
+    """The shape and size of a model, read from its config or metadata only.
+
+    Attributes:
+        path: the folder or file.
+        format: MLX folder or GGUF file.
+        name: a title for people, such as `SmolLM2-135M-Instruct`.
+        architecture: mlx-lm's model type, such as `llama` or `qwen3`.
+        quantization: how the weights are stored, such as `4-bit, group 64`, `Q4_1` or `bfloat16`.
+        num_layers: all layers, with or without a KV cache.
+        num_heads: query heads.
+        num_kv_heads: key and value heads.
+        head_dim: values per head.
+        context_tokens: the positions that the model was made for.
+        vocab_size: entries of the vocabulary.
+        num_parameters: parameters of the model.
+        weights_nbytes: bytes of the weights on disk.
+    """
+
+    path: Path
+    format: ModelFormat
+    name: str
+    architecture: str
+    quantization: str
+    num_layers: int
+    num_heads: int
+    num_kv_heads: int
+    head_dim: int
+    context_tokens: int
+    vocab_size: int
+    num_parameters: int
+    weights_nbytes: int

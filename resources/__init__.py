@@ -1,0 +1,1 @@
+"""Icons, themes, prompts and the model catalogue: data only."""

@@ -1,0 +1,1 @@
+"""The conversation: messages and the composer."""
