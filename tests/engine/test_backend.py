@@ -1,0 +1,53 @@
+"""The backend of this machine, started in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engine.backend import Backend, Device
+
+START = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stdout)
+from engine.backend import start_backend
+backend = start_backend()
+import mlx.core as mx
+assert start_backend() is backend
+print(backend.device.name, mx.default_device().type == mx.DeviceType.cpu)
+"""
+
+
+def start(override: str = "") -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", START],
+        env=os.environ | {"OCTAVO_OPENBLAS": override},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_starting_names_the_device_that_mlx_uses() -> None:
+    device, on_cpu = start().split()[-2:]
+    assert (device == Device.CPU.name) == (on_cpu == "True")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="MLX brings its own BLAS elsewhere")
+def test_an_unfit_override_is_one_warning_in_the_log() -> None:
+    lines = start(override="libm.so.6").splitlines()
+    warnings = [line for line in lines if line.startswith("WARNING")]
+    assert len(warnings) == 1
+    assert "libm.so.6 cannot be used" in warnings[0]
+
+
+def test_only_the_cpu_wants_float32() -> None:
+    wants = {
+        device: (Backend(device, None).dequantizes, Backend(device, None).activation_nbytes)
+        for device in Device
+    }
+    assert wants == {Device.CPU: (True, 4), Device.METAL: (False, 2), Device.CUDA: (False, 2)}
