@@ -29,5 +29,5 @@ class ContextOverflowError(OctavoError):
         self.limit_tokens = limit_tokens
 
 
-class Cancelled(Exception):  # noqa: N818 - not an error: the user asked for it
+class Cancelled(Exception):
     """The user stopped the work; raised by `CancelToken.check`."""

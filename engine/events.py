@@ -59,7 +59,8 @@ class GenerationStats:
     """Figures of one reply.
 
     Times are in seconds, rates in tokens per second, sizes in bytes. `prefill_tps` counts only the tokens
-    that were read, not the reused ones. `ttft_s` runs from the request to the first token.
+    that were read, not the reused ones. `ttft_s` runs from the request to the first token. `kv_note` is a
+    sentence where some layers could not take `kv_bits`.
     """
 
     prompt_tokens: int
@@ -72,6 +73,7 @@ class GenerationStats:
     kv_nbytes: int
     peak_nbytes: int
     stop_reason: StopReason
+    kv_note: str | None = None
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,91 @@
+"""What a model will take in memory, before it is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.backend import Backend
+from engine.errors import ModelError
+from engine.kv.precision import KVBits
+from engine.model_info import ModelInfo
+from engine.wording import format_nbytes
+
+RESERVE_NBYTES = 1 << 30
+"""Kept free for the rest of the system and for the work arrays of a prefill chunk."""
+
+KV_GROUP_SIZE = 64
+FLOAT32_NBYTES = 4
+SCALE_GROWTH = 1.1
+"""Scales and biases widened to float32 add about a tenth to 4-bit weights."""
+
+MIN_CONTEXT_TOKENS = 512
+"""A model that has room for less than this is not worth loading."""
+
+
+@dataclass(frozen=True)
+class LoadPlan:
+    """What loading a model takes and what it leaves.
+
+    Attributes:
+        weights_nbytes: bytes of the weights in memory.
+        kv_nbytes_per_token: bytes of keys and values that one token adds, all layers.
+        available_nbytes: memory that could be had when the plan was made.
+        context_tokens: positions that the model was made for.
+        fitting_tokens: tokens that fit what the weights leave, at most `context_tokens`.
+        dequantize: whether the weights become float32 (on the CPU, where that is about 20x faster).
+    """
+
+    weights_nbytes: int
+    kv_nbytes_per_token: int
+    available_nbytes: int
+    context_tokens: int
+    fitting_tokens: int
+    dequantize: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether the weights and a short context fit."""
+        return self.fitting_tokens >= min(MIN_CONTEXT_TOKENS, self.context_tokens)
+
+    def require_fit(self, info: ModelInfo) -> None:
+        """Raise a `ModelError` with the numbers when the model does not fit."""
+        if not self.fits:
+            raise ModelError(
+                f"{info.name} needs {format_nbytes(self.weights_nbytes)} for its weights and "
+                f"{format_nbytes(RESERVE_NBYTES)} to work in, and {format_nbytes(self.available_nbytes)} of "
+                "memory are free. Close other programs or choose a smaller model."
+            )
+
+
+def kv_nbytes_per_token(info: ModelInfo, backend: Backend, bits: KVBits) -> int:
+    """Return 2 (K and V) x layers x KV heads x head dim x bytes a value, scales and biases counted.
+
+    Bytes a value are those of the activations at 16 bits (4 on the CPU, which computes in float32), else
+    bits/8 plus a scale and a bias for each group of 64 values.
+    """
+    values = 2 * info.num_layers * info.num_kv_heads * info.head_dim
+    if bits is KVBits.BITS_16:
+        return values * backend.activation_nbytes
+    return values * int(bits) // 8 + values * 2 * backend.activation_nbytes // KV_GROUP_SIZE
+
+
+def plan_load(info: ModelInfo, backend: Backend, kv_bits: KVBits, available_nbytes: int) -> LoadPlan:
+    """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded."""
+    usable = available_nbytes - RESERVE_NBYTES
+    per_token = kv_nbytes_per_token(info, backend, kv_bits)
+    float32_nbytes = info.num_parameters * FLOAT32_NBYTES
+    floor_nbytes = MIN_CONTEXT_TOKENS * per_token
+    dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= usable
+    if dequantize:
+        weights_nbytes = float32_nbytes
+    else:
+        weights_nbytes = int(info.weights_nbytes * (SCALE_GROWTH if backend.dequantizes else 1))
+    fitting = max(0, usable - weights_nbytes) // per_token
+    return LoadPlan(
+        weights_nbytes=weights_nbytes,
+        kv_nbytes_per_token=per_token,
+        available_nbytes=available_nbytes,
+        context_tokens=info.context_tokens,
+        fitting_tokens=min(fitting, info.context_tokens),
+        dequantize=dequantize,
+    )

@@ -1,0 +1,153 @@
+"""One model, one sequence, and the requests to them: what the window and the terminal talk to.
+
+All methods belong to the thread that made the engine: MLX arrays do not cross threads before they are
+evaluated. Only plain data goes in and out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import mlx.core as mx
+
+from engine.backend import Backend
+from engine.budget import LoadPlan, plan_load
+from engine.cancel import CancelToken
+from engine.errors import ContextOverflowError, ModelError
+from engine.events import GenerationEvent, LoadProgress
+from engine.generate import Generation
+from engine.kv.cache import SequenceCache
+from engine.kv.precision import KVBits
+from engine.loader import inspect_model, load_model
+from engine.memory import available_nbytes
+from engine.model import ChatMessage, Model
+from engine.model_info import ModelInfo
+from engine.sampling import SamplingParams
+from engine.tokens import TokenCounter
+
+log = logging.getLogger(__name__)
+
+MIN_ANSWER_TOKENS = 16
+"""A prompt must leave room for at least this much of an answer."""
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that is ready, as plain data, and a token counter that another thread may use."""
+
+    info: ModelInfo
+    backend: Backend
+    plan: LoadPlan
+    counter: TokenCounter
+
+    def plan_at(self, kv_bits: KVBits) -> LoadPlan:
+        """Return the plan for another KV precision, with the memory that was free before loading."""
+        return plan_load(self.info, self.backend, kv_bits, self.plan.available_nbytes)
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """What to answer and how."""
+
+    messages: tuple[ChatMessage, ...]
+    sampling: SamplingParams
+    kv_bits: KVBits
+
+
+class Engine:
+    """Loads one model at a time and answers conversations with it.
+
+    The keys and values of the sequence that was read last are kept: a prompt that begins with the same
+    tokens is not read again from the start.
+    """
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._model: Model | None = None
+        self._cache: SequenceCache | None = None
+        self.loaded: LoadedModel | None = None
+
+    def load(
+        self,
+        path: Path,
+        kv_bits: KVBits,
+        *,
+        cancel: CancelToken,
+        on_progress: Callable[[LoadProgress], None],
+    ) -> LoadedModel:
+        """Replace the loaded model by the one at `path`.
+
+        Raises:
+            ModelError: the model cannot be read, is not supported, or does not fit into memory; nothing is
+                loaded then.
+            Cancelled: the user stopped it; nothing is loaded then.
+        """
+        self.unload()
+        info = inspect_model(path)
+        plan = plan_load(info, self._backend, kv_bits, available_nbytes())
+        plan.require_fit(info)
+        try:
+            model = load_model(
+                path, self._backend, dequantize=plan.dequantize, cancel=cancel, on_progress=on_progress
+            )
+        except BaseException:
+            mx.clear_cache()
+            raise
+        self._model = model
+        self.loaded = LoadedModel(info, self._backend, plan, model.token_counter())
+        log.info("Loaded %s: %s", info.name, plan)
+        return self.loaded
+
+    def unload(self) -> None:
+        """Give the memory of the model and its sequence back."""
+        self._model = self._cache = self.loaded = None
+        mx.clear_cache()
+
+    def generate(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Answer a conversation: yield progress, tokens and at last the figures.
+
+        Raises:
+            ModelError: no model is loaded.
+            ContextOverflowError: the conversation does not fit the context.
+        """
+        if self._model is None or self.loaded is None:
+            raise ModelError("No model is loaded. Choose one first.")
+        prompt = self._model.render(request.messages)
+        limit_tokens = self.loaded.plan_at(request.kv_bits).fitting_tokens
+        _require_room(len(prompt), limit_tokens)
+        cache = self._cache_for(prompt, request.kv_bits)
+        generation = Generation(
+            self._model, cache, prompt, request.sampling, limit_tokens=limit_tokens, cancel=cancel
+        )
+        try:
+            yield from generation.events()
+        except Exception:
+            self._cache = None  # its layers may disagree after a failed step
+            raise
+
+    def _cache_for(self, prompt: Sequence[int], kv_bits: KVBits) -> SequenceCache:
+        """Return the cache to extend: what it holds is a beginning of `prompt`, its last token left out."""
+        assert self._model is not None
+        cache = self._cache
+        if cache is None or cache.bits is not kv_bits:
+            self._cache = None
+            cache = SequenceCache(self._model.module, kv_bits, self._model.info.head_dim)
+        if not cache.truncate(min(cache.common_prefix(prompt), len(prompt) - 1)):
+            cache.clear()
+        self._cache = cache
+        return cache
+
+
+def _require_room(prompt_tokens: int, limit_tokens: int) -> None:
+    surplus = prompt_tokens + MIN_ANSWER_TOKENS - limit_tokens
+    if surplus > 0:
+        raise ContextOverflowError(
+            f"The conversation has {prompt_tokens:,} tokens and the context holds {limit_tokens:,}, "
+            f"{MIN_ANSWER_TOKENS} of them kept for the answer: that is {surplus:,} tokens too many. "
+            "Remove a document, shorten the message or start a new conversation.",
+            needed_tokens=prompt_tokens + MIN_ANSWER_TOKENS,
+            limit_tokens=limit_tokens,
+        )

@@ -1,0 +1,200 @@
+"""Prefill and decode as a generator of events.
+
+The loop is mlx-lm's in short: the prompt in chunks, then one token a step with the next step already queued
+(`mx.async_eval`) while the last token is handed over. What is added here: a stop that is noticed within a
+chunk, chunks that shrink until one takes about `CHUNK_TARGET_S`, and a cache whose `tokens` always name
+what it holds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+
+import mlx.core as mx
+from mlx_lm.sample_utils import make_logits_processors, make_sampler
+
+from engine.cancel import CancelToken
+from engine.errors import Cancelled
+from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
+from engine.kv.cache import SequenceCache
+from engine.model import Model
+from engine.sampling import SamplingParams
+
+CHUNK_TARGET_S = 0.2
+"""Seconds that one prefill chunk may take, so that a stop is noticed soon enough."""
+MIN_CHUNK_TOKENS = 16
+MAX_CHUNK_TOKENS = 512
+FIRST_CHUNK_TOKENS = 64
+REPETITION_WINDOW_TOKENS = 64
+SMALLEST_TOP_P = 1e-6
+"""Keeps the likeliest token only; mlx-lm would take 0 as off."""
+
+
+class Generation:
+    """One reply: reads a prompt into a cache and decodes from it.
+
+    The cache must hold fewer tokens than the prompt and only such as the prompt begins with; they are not
+    read again. `limit_tokens` is the context, prompt and answer together, and must exceed the prompt.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        cache: SequenceCache,
+        prompt: Sequence[int],
+        sampling: SamplingParams,
+        *,
+        limit_tokens: int,
+        cancel: CancelToken,
+    ) -> None:
+        self._model = model
+        self._cache = cache
+        self._prompt = list(prompt)
+        self._sampling = sampling
+        self._cancel = cancel
+        self._room_tokens = limit_tokens - len(self._prompt)
+        self._sampler = _make_sampler(sampling, model.info.vocab_size)
+        self._processors = _make_processors(sampling)
+        self._recent = mx.array(self._prompt[-REPETITION_WINDOW_TOKENS:])
+        self._chunk_tokens = FIRST_CHUNK_TOKENS
+        self._reused_tokens = len(cache.tokens)
+        self._read_tokens = 0
+        self._completion_tokens = 0
+        self._started_s = time.perf_counter()
+        self._first_token_s: float | None = None
+
+    def events(self) -> Iterator[GenerationEvent]:
+        """Yield progress, tokens and at last `Finished`; a stop by the user ends it with its figures too."""
+        mx.reset_peak_memory()
+        if self._sampling.seed is not None:
+            mx.random.seed(self._sampling.seed)
+        self._cache.before_layer = self._check_in_slow_layer
+        try:
+            yield from self._prefill()
+            reason = yield from self._decode()
+        except Cancelled:
+            self._cache.realign()
+            reason = StopReason.STOPPED
+        finally:
+            self._cache.before_layer = None
+        yield Finished(self._stats(reason))
+
+    def _check_in_slow_layer(self, keys: mx.array) -> None:
+        """Notice a stop between two layers where even the smallest chunk takes too long."""
+        if self._chunk_tokens == MIN_CHUNK_TOKENS:
+            mx.eval(keys)
+            self._cancel.check()
+
+    def _prefill(self) -> Iterator[PrefillProgress]:
+        total = len(self._prompt)
+        done = self._reused_tokens
+        yield PrefillProgress(done, total, self._reused_tokens)
+        while total - done > 1:
+            self._cancel.check()
+            chunk = self._prompt[done : min(done + self._chunk_tokens, total - 1)]
+            started = time.perf_counter()
+            self._model.module(mx.array([chunk]), cache=self._cache.layers)
+            mx.eval(self._cache.state)
+            self._cache.tokens.extend(chunk)
+            done += len(chunk)
+            self._read_tokens += len(chunk)
+            self._adapt_chunk(len(chunk), time.perf_counter() - started)
+            mx.clear_cache()
+            yield PrefillProgress(done, total, self._reused_tokens)
+        self._cancel.check()
+
+    def _adapt_chunk(self, num_tokens: int, elapsed_s: float) -> None:
+        """Choose the next chunk so that it takes about `CHUNK_TARGET_S` at the speed just seen."""
+        fitting = int(num_tokens * CHUNK_TARGET_S / max(elapsed_s, 1e-4))
+        wanted = min(fitting, 2 * self._chunk_tokens, MAX_CHUNK_TOKENS)
+        self._chunk_tokens = max(MIN_CHUNK_TOKENS, wanted // MIN_CHUNK_TOKENS * MIN_CHUNK_TOKENS)
+
+    def _decode(self) -> Generator[Token, None, StopReason]:
+        budget = min(self._sampling.max_tokens, self._room_tokens)
+        reason = StopReason.LENGTH if budget == self._sampling.max_tokens else StopReason.CONTEXT
+        detokenizer = self._model.tokenizer.detokenizer
+        detokenizer.reset()
+        current = self._step(mx.array(self._prompt[-1:]))
+        self._cache.tokens.append(self._prompt[-1])
+        self._read_tokens += 1
+        while True:
+            is_last = self._completion_tokens + 1 == budget
+            upcoming = None if is_last else self._step(current)
+            token = int(current.item())
+            if upcoming is not None:
+                self._cache.tokens.append(token)
+            self._count_token()
+            if token in self._model.tokenizer.eos_token_ids:
+                reason = StopReason.END
+                break
+            detokenizer.add_token(token)
+            yield Token(detokenizer.last_segment, token)
+            if upcoming is None:
+                break
+            if self._cancel.cancelled:
+                reason = StopReason.STOPPED
+                break
+            current = upcoming
+        detokenizer.finalize()
+        if rest := detokenizer.last_segment:
+            yield Token(rest, token)
+        return reason
+
+    def _step(self, tokens: mx.array) -> mx.array:
+        """Queue one forward pass over `tokens`, shape [1], and return the token sampled after it, [1]."""
+        logits = self._model.module(tokens[None], cache=self._cache.layers)[:, -1, :]
+        for processor in self._processors:
+            logits = processor(self._recent, logits)
+        sampled = self._sampler(logits - mx.logsumexp(logits, axis=-1, keepdims=True))
+        if self._processors:
+            self._recent = mx.concatenate([self._recent, sampled])[-REPETITION_WINDOW_TOKENS:]
+        mx.async_eval(sampled)
+        return sampled
+
+    def _count_token(self) -> None:
+        self._completion_tokens += 1
+        if self._first_token_s is None:
+            self._first_token_s = time.perf_counter()
+
+    def _stats(self, reason: StopReason) -> GenerationStats:
+        now_s = time.perf_counter()
+        first_s = self._first_token_s if self._first_token_s is not None else now_s
+        return GenerationStats(
+            prompt_tokens=len(self._prompt),
+            reused_tokens=self._reused_tokens,
+            completion_tokens=self._completion_tokens,
+            ttft_s=first_s - self._started_s,
+            prefill_tps=_rate(self._read_tokens, first_s - self._started_s),
+            decode_tps=_rate(self._completion_tokens - 1, now_s - first_s),
+            kv_bits=int(self._cache.bits),
+            kv_nbytes=self._cache.nbytes,
+            peak_nbytes=mx.get_peak_memory(),
+            stop_reason=reason,
+            kv_note=self._cache.note,
+        )
+
+
+def _rate(count: int, elapsed_s: float) -> float:
+    return count / elapsed_s if count > 0 and elapsed_s > 0 else 0.0
+
+
+def _make_sampler(sampling: SamplingParams, vocab_size: int) -> Callable[[mx.array], mx.array]:
+    """Return mlx-lm's sampler; it knows 0 as off where ours says 1, and no `top_k` beyond the vocabulary."""
+    sampler: Callable[[mx.array], mx.array] = make_sampler(
+        temp=sampling.temperature,
+        top_p=max(sampling.top_p, SMALLEST_TOP_P),
+        min_p=sampling.min_p,
+        top_k=sampling.top_k if sampling.top_k < vocab_size else 0,
+    )
+    return sampler
+
+
+def _make_processors(sampling: SamplingParams) -> list[Callable[[mx.array, mx.array], mx.array]]:
+    if sampling.repetition_penalty == 1:
+        return []
+    processors: list[Callable[[mx.array, mx.array], mx.array]] = make_logits_processors(
+        repetition_penalty=sampling.repetition_penalty,
+        repetition_context_size=REPETITION_WINDOW_TOKENS,
+    )
+    return processors

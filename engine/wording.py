@@ -1,0 +1,15 @@
+"""Numbers in words, the same everywhere."""
+
+from __future__ import annotations
+
+
+def format_nbytes(nbytes: int) -> str:
+    """Return bytes for people, in powers of 1000 as their names say: `98 MB`, `1.5 GB`."""
+    if nbytes < 1000:
+        return f"{nbytes} bytes"
+    size = float(nbytes)
+    for unit in ("KB", "MB", "GB"):
+        size /= 1000
+        if size < 999.5:
+            return f"{size:.1f} {unit}" if size < 9.95 or unit == "GB" else f"{size:.0f} {unit}"
+    return f"{size:,.0f} GB"
