@@ -1,0 +1,36 @@
+"""What the composer shows of a document that is about to be sent."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class ChipState(enum.Enum):
+    """How far a document has come."""
+
+    READING = "reading"
+    READY = "ready"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class AttachmentChip:
+    """One document above the composer's text.
+
+    Attributes:
+        key: a number of the owner's choice; the composer's signals name the chip by it.
+        title: the document's title or file name.
+        detail: a short line such as `14 pages · 42,310 characters · 10,554 tokens`.
+        progress: done and total of reading, None while unknown.
+        error: one sentence, for FAILED.
+        encoding: the text encoding in use, where the user may choose another, else None.
+    """
+
+    key: int
+    title: str
+    detail: str = ""
+    state: ChipState = ChipState.READY
+    progress: tuple[int, int] | None = None
+    error: str | None = None
+    encoding: str | None = None

@@ -1,0 +1,80 @@
+"""Files that are dragged over the window or pasted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
+
+from ui.theme import Theme
+
+_INSET = 14
+
+
+def paths_from_mime(mime: QMimeData) -> list[Path]:
+    """Return the local files and folders in `mime`, in their order, each once."""
+    paths = [Path(url.toLocalFile()) for url in mime.urls() if url.isLocalFile() and url.toLocalFile()]
+    return list(dict.fromkeys(paths))
+
+
+def refused_urls(mime: QMimeData) -> list[str]:
+    """Return the addresses in `mime` that are not local files; nothing is ever fetched from them."""
+    return [url.toDisplayString() for url in mime.urls() if not url.isLocalFile()]
+
+
+class DropOverlay(QWidget):
+    """A veil over its parent that says that files can be dropped here; the parent handles the drop itself.
+
+    `show_over` and `hide` are the parent's to call, on drag enter and on drag leave or drop.
+    """
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
+        title = QLabel("Drop documents here", alignment=Qt.AlignmentFlag.AlignCenter)
+        title.setProperty("kind", "title")
+        detail = QLabel(
+            "PDF, Word, EPUB, HTML, Markdown, text or code. They stay on this computer.",
+            alignment=Qt.AlignmentFlag.AlignCenter,
+            wordWrap=True,
+        )
+        detail.setProperty("kind", "muted")
+        layout = QVBoxLayout(self)
+        layout.setSpacing(10)
+        layout.addStretch()
+        for label in (self._icon, title, detail):
+            layout.addWidget(label)
+        layout.addStretch()
+        self.setAccessibleName("Drop documents here")
+        self.hide()
+        parent.installEventFilter(self)
+
+    def show_over(self) -> None:
+        """Cover the parent."""
+        self._icon.setPixmap(Theme.current().pixmap("import", 40, "accent"))
+        self.setGeometry(self.parentWidget().rect())
+        self.raise_()
+        self.show()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
+        if event.type() == QEvent.Type.Resize and watched is self.parentWidget():
+            self.setGeometry(self.parentWidget().rect())
+        return False
+
+    def sizeHint(self) -> QSize:  # noqa: D102
+        return QSize(0, 0)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        palette = Theme.current().palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        veil = palette.color("window")
+        veil.setAlphaF(0.93)
+        painter.fillRect(self.rect(), veil)
+        pen = QPen(palette.color("accent"), 2, Qt.PenStyle.DashLine)
+        painter.setPen(pen)
+        frame = QRectF(self.rect()).adjusted(_INSET, _INSET, -_INSET, -_INSET)
+        painter.drawRoundedRect(frame, 16, 16)
