@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import click
+
 NO_DISPLAY = (
     "There is no display to open a window on. In a terminal, "
     '`octavo ask "your question" --file paper.pdf` does the same job.'
@@ -23,14 +25,14 @@ def main() -> None:
     try:
         cli()
     except OctavoError as error:
-        print(f"octavo: {error}", file=sys.stderr)
+        click.echo(f"octavo: {error}", err=True)
         sys.exit(1)
 
 
 def open_window(files: list[Path]) -> int:
     """Open the window with `files` attached and return its exit status."""
     if not _has_display():
-        print(NO_DISPLAY, file=sys.stderr)
+        click.echo(NO_DISPLAY, err=True)
         return 2
     from app.paths import AppPaths
     from engine.backend import start_backend

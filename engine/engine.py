@@ -81,12 +81,12 @@ class Engine:
         """Replace the loaded model by the one at `path`.
 
         Raises:
-            ModelError: the model cannot be read, is not supported, or does not fit into memory; nothing is
-                loaded then.
+            ModelError: the model cannot be read or is not supported: the present one stays. Or it does not
+                fit into memory even without the present one: nothing is loaded then.
             Cancelled: the user stopped it; nothing is loaded then.
         """
-        self.unload()
         info = inspect_model(path)
+        self.unload()
         plan = plan_load(info, self._backend, kv_bits, available_nbytes())
         plan.require_fit(info)
         try:

@@ -27,7 +27,7 @@ from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine, LoadedModel
 from engine.errors import Cancelled, OctavoError
-from engine.events import LoadProgress, PrefillProgress, Token
+from engine.events import PrefillProgress, Token
 from engine.kv.precision import KVBits
 
 log = logging.getLogger(__name__)
@@ -203,15 +203,18 @@ class _Worker(QThread):
 
     def run(self) -> None:
         """Serve requests until the one that ends the thread."""
-        self._engine = Engine(start_backend())
-        store = ConversationStore.open(self._paths.conversations_db)
-        self._chat = ChatService(store, self._engine)
         try:
-            while (request := self._requests.get()).run is not None:
-                self._serve(request, request.run)
-        finally:
-            self._engine.unload()
-            store.close()
+            self._engine = Engine(start_backend())
+            store = ConversationStore.open(self._paths.conversations_db)
+        except Exception as error:
+            log.exception("The engine could not start.")
+            self.failed.emit(_failure(error))
+            return
+        self._chat = ChatService(store, self._engine)
+        while (request := self._requests.get()).run is not None:
+            self._serve(request, request.run)
+        self._engine.unload()
+        store.close()
 
     def _serve(self, request: _Request, run: Callable[[CancelToken], None]) -> None:
         try:
