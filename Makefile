@@ -1,0 +1,63 @@
+# Everything sets itself up: a virtual environment in .venv with the versions in constraints.txt, and on Debian the
+# system's libraries. The second call finds all of it in place.
+
+PYTHON := .venv/bin/python
+SOURCES := app engine ui resources tests packaging
+
+.NOTPARALLEL:
+.PHONY: help run setup test check bench bundle lock clean
+
+help:
+	@echo "make run      open the window; sets up what is needed and fetches a small model the first time"
+	@echo "make setup    the same without the window, for octavo ask and the other terminal commands"
+	@echo "make test     all tests, on a virtual display where they need one"
+	@echo "make check    format, lint, types, import rules and the fast tests"
+	@echo "make bench    speed against mlx-lm as installed"
+	@echo "make bundle   build dist/octavo, a folder that runs without Python, and try it"
+	@echo "make lock     renew constraints.txt and packaging/THIRD_PARTY.md"
+	@echo "make clean    remove what make has made, .venv included"
+
+run:
+	@packaging/display.sh
+	@packaging/system-libraries.sh window
+	@$(MAKE) --no-print-directory setup
+	@$(PYTHON) -m app
+
+setup: .venv/octavo
+	@packaging/system-libraries.sh engine
+	@$(PYTHON) -m app models get starter
+
+test: .venv/octavo-dev
+	@packaging/system-libraries.sh engine window display
+	$(PYTHON) -m pytest
+
+check: .venv/octavo-dev
+	@packaging/system-libraries.sh engine window
+	$(PYTHON) -m ruff format --check $(SOURCES)
+	$(PYTHON) -m ruff check $(SOURCES)
+	$(PYTHON) -m mypy
+	.venv/bin/lint-imports
+	$(PYTHON) -m pytest -m "not slow"
+
+bench: setup
+	$(PYTHON) -m app bench decode
+
+bundle: .venv/octavo-bundle
+	@packaging/system-libraries.sh engine window display bundle
+	$(PYTHON) -m PyInstaller --noconfirm --log-level WARN --distpath dist --workpath build/bundle packaging/octavo.spec
+	$(PYTHON) -m pytest -m bundle
+
+.venv/octavo .venv/octavo-dev .venv/octavo-bundle: pyproject.toml constraints.txt
+	@packaging/system-libraries.sh python
+	@packaging/environment.sh $(groups)
+	@touch $@
+
+.venv/octavo-dev: groups := dev
+.venv/octavo-bundle: groups := dev bundle
+
+lock:
+	@packaging/system-libraries.sh python
+	@packaging/lock.sh
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
