@@ -2,7 +2,8 @@
 # system's libraries. The second call finds all of it in place.
 
 PYTHON := .venv/bin/python
-SOURCES := app engine ui resources tests packaging
+NO_DISPLAY := 'There is no display here to open a window on (DISPLAY and WAYLAND_DISPLAY are not set); in the terminal, \
+	`make setup && .venv/bin/octavo ask "What is this about?" --file paper.pdf` does the same job.'
 
 .NOTPARALLEL:
 .PHONY: help run setup test check bench bundle lock clean
@@ -18,7 +19,7 @@ help:
 	@echo "make clean    remove what make has made, .venv included"
 
 run:
-	@packaging/display.sh
+	@[ "$$(uname -s)" != Linux ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || { echo $(NO_DISPLAY) >&2; exit 1; }
 	@packaging/system-libraries.sh window
 	@$(MAKE) --no-print-directory setup
 	@$(PYTHON) -m app
@@ -33,8 +34,8 @@ test: .venv/octavo-dev
 
 check: .venv/octavo-dev
 	@packaging/system-libraries.sh engine window
-	$(PYTHON) -m ruff format --check $(SOURCES)
-	$(PYTHON) -m ruff check $(SOURCES)
+	$(PYTHON) -m ruff format --check
+	$(PYTHON) -m ruff check
 	$(PYTHON) -m mypy
 	.venv/bin/lint-imports
 	$(PYTHON) -m pytest -m "not slow"
@@ -57,7 +58,12 @@ bundle: .venv/octavo-bundle
 
 lock:
 	@packaging/system-libraries.sh python
-	@packaging/lock.sh
+	@[ -x build/lock/bin/uv ] || { "$$(packaging/find-python.sh)" -m venv build/lock && build/lock/bin/pip install --quiet uv; }
+	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-emit-index-url \
+		--custom-compile-command "make lock" --output-file constraints.txt \
+		pyproject.toml --group dev --group build --group bundle
+	@$(MAKE) --no-print-directory .venv/octavo
+	$(PYTHON) packaging/third_party.py > packaging/THIRD_PARTY.md
 
 clean:
 	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
