@@ -24,6 +24,8 @@ window   libxcb-cursor.so.0                                              libxcb-
 window   libxcb-icccm.so.4                                               libxcb-icccm4
 window   libxcb-keysyms.so.1                                             libxcb-keysyms1
 window   libxcb-shape.so.0                                               libxcb-shape0
+window   libwayland-cursor.so.0                                          libwayland-cursor0
+window   libwayland-egl.so.1                                             libwayland-egl1
 display  Xvfb                                                            xvfb
 display  openbox                                                         openbox
 display  xdotool                                                         xdotool
