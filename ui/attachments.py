@@ -1,0 +1,232 @@
+"""The documents beside the message that is being written: read off the UI thread, kept in the store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.documents.document import Document
+from app.documents.extract import extract
+from app.store.conversations import ConversationStore
+from app.store.records import Attachment
+from engine.cancel import CancelToken
+from engine.errors import OctavoError
+from ui.background import BackgroundJob, Report
+from ui.chat.attachments import AttachmentChip, ChipState
+from ui.token_counts import TokenCounts
+
+
+@dataclass
+class _Draft:
+    """One document of one conversation's draft: being read, read, or failed."""
+
+    key: int
+    path: Path
+    attachment: Attachment | None = None
+    job: BackgroundJob | None = None
+    progress: tuple[int, int] | None = None
+    note: str = ""
+    error: str | None = None
+    encoding: str | None = None
+
+
+class DraftAttachments(QObject):
+    """Reads documents for the open conversation's draft; reading goes on while another one is open.
+
+    Signals:
+        changed: the open conversation's documents changed.
+        failed: an unexpected exception of a reader or the store.
+    """
+
+    changed = Signal()
+    failed = Signal(object)
+
+    def __init__(self, store: ConversationStore, counts: TokenCounts, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._counts = counts
+        self._keys = itertools.count(1)
+        self._drafts: dict[int, list[_Draft]] = {}
+        self._conversation_id: int | None = None
+
+    def open(self, conversation_id: int) -> None:
+        """Turn to the draft of another conversation."""
+        self._conversation_id = conversation_id
+        if conversation_id not in self._drafts:
+            self._drafts[conversation_id] = [
+                _Draft(next(self._keys), Path(attachment.source), attachment)
+                for attachment in self._store.draft_attachments(conversation_id)
+            ]
+        self.changed.emit()
+
+    def forget(self, conversation_id: int) -> None:
+        """Stop reading for a conversation that is deleted."""
+        for draft in self._drafts.pop(conversation_id, []):
+            if draft.job is not None:
+                draft.job.cancel()
+
+    def add(self, paths: Iterable[Path]) -> None:
+        """Read files into the open conversation's draft; one that is there already is left alone."""
+        if self._conversation_id is None:
+            return
+        drafts = self._drafts[self._conversation_id]
+        for path in paths:
+            drafts[:] = [draft for draft in drafts if draft.path != path or draft.error is None]
+            if all(draft.path != path for draft in drafts):
+                draft = _Draft(next(self._keys), path)
+                drafts.append(draft)
+                self._read(self._conversation_id, draft)
+        self.changed.emit()
+
+    def remove(self, key: int) -> None:
+        """Take a document out of the draft, or stop reading it."""
+        draft = self._find(key)
+        if draft is None or self._conversation_id is None:
+            return
+        if draft.job is not None:
+            draft.job.cancel()
+        if draft.attachment is not None:
+            self._store.remove_attachment(draft.attachment.id)
+        self._drafts[self._conversation_id].remove(draft)
+        self.changed.emit()
+
+    def set_encoding(self, key: int, encoding: str) -> None:
+        """Read a text again in another encoding."""
+        draft = self._find(key)
+        if draft is not None and draft.job is None and self._conversation_id is not None:
+            draft.encoding = encoding
+            draft.error = None
+            self._read(self._conversation_id, draft)
+            self.changed.emit()
+
+    def taken(self) -> None:
+        """Forget the open draft's documents: they were sent."""
+        if self._conversation_id is not None:
+            self._drafts[self._conversation_id] = []
+            self.changed.emit()
+
+    @property
+    def attachments(self) -> list[Attachment]:
+        """The documents that are read, in order."""
+        return [draft.attachment for draft in self._open_drafts() if draft.attachment is not None]
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether a document of the open draft is still being read."""
+        return any(draft.job is not None for draft in self._open_drafts())
+
+    def chips(self, tokens_of: Callable[[Attachment], int | None]) -> list[AttachmentChip]:
+        """Return what the composer shows; `tokens_of` counts a document."""
+        return [_chip(draft, tokens_of) for draft in self._open_drafts()]
+
+    def stop(self) -> None:
+        """Stop all reading."""
+        for conversation_id in list(self._drafts):
+            self.forget(conversation_id)
+
+    def _open_drafts(self) -> list[_Draft]:
+        return self._drafts.get(self._conversation_id or 0, [])
+
+    def _find(self, key: int) -> _Draft | None:
+        return next((draft for draft in self._open_drafts() if draft.key == key), None)
+
+    def _read(self, conversation_id: int, draft: _Draft) -> None:
+        path, encoding = draft.path, draft.encoding
+
+        def work(cancel: CancelToken, report: Report) -> Document:
+            return extract(
+                path,
+                encoding=encoding,
+                cancel=cancel,
+                on_progress=lambda done, total: report((done, total)),
+            )
+
+        draft.job = BackgroundJob(work)
+        draft.progress = None
+        reading = _Reading(self, conversation_id, draft)
+        draft.job.progress.connect(reading.on_progress)
+        draft.job.done.connect(reading.on_done)
+        draft.job.failed.connect(reading.on_failed)
+        draft.job.cancelled.connect(reading.deleteLater)
+        draft.job.start()
+
+    def _take_document(self, conversation_id: int, draft: _Draft, document: Document) -> None:
+        draft.job = None
+        if draft not in self._drafts.get(conversation_id, []):
+            return
+        try:
+            if draft.attachment is None:
+                draft.attachment = self._store.add_attachment(conversation_id, document)
+            else:
+                draft.attachment = self._store.update_attachment(draft.attachment.id, document)
+        except OctavoError as error:
+            draft.error = str(error)
+        if document.num_textless_pages:
+            draft.note = f"{document.num_textless_pages} without text"
+        self.changed.emit()
+
+    def _take_error(self, draft: _Draft, error: Exception) -> None:
+        draft.job = None
+        if isinstance(error, OctavoError):
+            draft.error = str(error)
+        else:
+            draft.error = f"{draft.path.name} could not be read: {error}"
+            self.failed.emit(error)
+        self.changed.emit()
+
+    def _take_progress(self, draft: _Draft, progress: tuple[int, int]) -> None:
+        draft.progress = progress
+        self.changed.emit()
+
+
+class _Reading(QObject):
+    """Carries the signals of one job to the draft that it reads."""
+
+    def __init__(self, owner: DraftAttachments, conversation_id: int, draft: _Draft) -> None:
+        super().__init__(owner)
+        self._owner = owner
+        self._conversation_id = conversation_id
+        self._draft = draft
+
+    def on_progress(self, progress: tuple[int, int]) -> None:
+        self._owner._take_progress(self._draft, progress)
+
+    def on_done(self, document: Document) -> None:
+        self._owner._take_document(self._conversation_id, self._draft, document)
+        self.deleteLater()
+
+    def on_failed(self, error: Exception) -> None:
+        self._owner._take_error(self._draft, error)
+        self.deleteLater()
+
+
+def _chip(draft: _Draft, tokens_of: Callable[[Attachment], int | None]) -> AttachmentChip:
+    attachment = draft.attachment
+    title = attachment.title if attachment is not None else draft.path.name
+    if draft.job is not None:
+        return AttachmentChip(draft.key, title, "Reading…", ChipState.READING, draft.progress)
+    if draft.error is not None or attachment is None:
+        return AttachmentChip(
+            draft.key, title, "", ChipState.FAILED, error=draft.error, encoding=draft.encoding
+        )
+    detail = describe(attachment, tokens_of(attachment), draft.note)
+    return AttachmentChip(draft.key, title, detail, ChipState.READY, encoding=attachment.encoding)
+
+
+def describe(attachment: Attachment, tokens: int | None, note: str = "") -> str:
+    """Return a document's size in words: pages, characters and tokens, as far as they are known."""
+    parts = []
+    if attachment.num_pages is not None:
+        parts.append(f"{attachment.num_pages:,} page{'' if attachment.num_pages == 1 else 's'}")
+    if note:
+        parts.append(note)
+    parts.append(f"{len(attachment.text):,} characters")
+    if tokens is not None:
+        parts.append(f"{tokens:,} tokens")
+    if attachment.encoding is not None and attachment.encoding_guessed:
+        parts.append(f"{attachment.encoding}, guessed")
+    return " · ".join(parts)

@@ -1,0 +1,194 @@
+"""The open conversation: shows it, sends in it, and follows the reply that is written in it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.chat import ReplySettings
+from app.store.conversations import ConversationStore
+from app.store.records import Message
+from engine.events import GenerationStats, PrefillProgress
+from ui.chat.view import ChatView
+from ui.reply_stream import ReplyStream
+
+NEW_TITLE = "New conversation"
+_PAGE = 50
+_TITLE_CHARS = 60
+_DRAFT_DELAY_MS = 1000
+
+
+class ConversationSession(QObject):
+    """Connects one conversation of the store, the chat view and the reply stream.
+
+    Attributes:
+        conversation_id: the open conversation, None before the first is opened.
+        messages: its path from root to leaf, all of it.
+
+    Signals:
+        opened: another conversation is open.
+        path_changed: messages came, went or were finished.
+        list_changed: a title or a date changed.
+    """
+
+    opened = Signal()
+    path_changed = Signal()
+    list_changed = Signal()
+
+    def __init__(
+        self, store: ConversationStore, view: ChatView, stream: ReplyStream, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._view = view
+        self._stream = stream
+        self.conversation_id: int | None = None
+        self.messages: list[Message] = []
+        self.draft = ""
+        self._draft_timer = QTimer(self)
+        self._draft_timer.setSingleShot(True)
+        self._draft_timer.setInterval(_DRAFT_DELAY_MS)
+        self._draft_timer.timeout.connect(self.save_draft)
+        self._num_shown = 0
+        view.earlier_requested.connect(self._show_earlier)
+        view.sibling_requested.connect(self._show_sibling)
+        stream.began.connect(self._on_began)
+        stream.text_added.connect(self._on_text)
+        stream.prefill_changed.connect(self._on_prefill)
+        stream.ended.connect(self._on_ended)
+
+    @property
+    def is_streaming(self) -> bool:
+        """Whether a reply is being written in the open conversation."""
+        return self.conversation_id is not None and self._stream.conversation_id == self.conversation_id
+
+    @property
+    def last_stats(self) -> GenerationStats | None:
+        """Figures of the newest reply of the path, None when there is none."""
+        return next((message.stats for message in reversed(self.messages) if message.stats), None)
+
+    @property
+    def leaf_id(self) -> int | None:
+        """The last message of the path."""
+        return self.messages[-1].id if self.messages else None
+
+    def open(self, conversation_id: int) -> None:
+        """Show another conversation."""
+        self.save_draft()
+        conversation = self._store.conversation(conversation_id)
+        self.conversation_id = conversation_id
+        self.draft = conversation.draft
+        self._show_path(conversation.leaf_id)
+        self.opened.emit()
+
+    def send(self, text: str, attachment_ids: Sequence[int], settings: ReplySettings) -> None:
+        """Add the user's message to the path and ask for an answer."""
+        assert self.conversation_id is not None
+        self._draft_timer.stop()
+        message = self._store.add_user_message(self.conversation_id, self.leaf_id, text, list(attachment_ids))
+        self.draft = ""
+        self._name_conversation(message)
+        self.messages.append(message)
+        self._num_shown += 1
+        self._view.append_message(message)
+        self.path_changed.emit()
+        self.list_changed.emit()
+        self._stream.request(self.conversation_id, message.id, settings)
+
+    def regenerate(self, message_id: int, settings: ReplySettings) -> None:
+        """Ask for another answer to the same question; the old one stays as its sibling."""
+        assert self.conversation_id is not None
+        parent_id = self._store.message(message_id).parent_id
+        if parent_id is not None:
+            self._store.set_leaf(self.conversation_id, parent_id)
+            self._show_path(parent_id)
+            self._stream.request(self.conversation_id, parent_id, settings)
+
+    def edit(self, message_id: int, text: str, settings: ReplySettings) -> None:
+        """Send a message again in other words, with its documents; the old one stays as its sibling."""
+        assert self.conversation_id is not None
+        old = self._store.message(message_id)
+        ids = [attachment.id for attachment in old.attachments]
+        draft = self.draft
+        new = self._store.add_user_message(self.conversation_id, old.parent_id, text, ids)
+        self.set_draft(draft)
+        self._show_path(new.id)
+        self.list_changed.emit()
+        self._stream.request(self.conversation_id, new.id, settings)
+
+    def set_draft(self, text: str) -> None:
+        """Remember the text being written; it is saved shortly after."""
+        self.draft = text
+        self._draft_timer.start()
+
+    def save_draft(self) -> None:
+        """Save the text being written, when it is not saved yet."""
+        if self._draft_timer.isActive() and self.conversation_id is not None:
+            self._store.set_draft(self.conversation_id, self.draft)
+        self._draft_timer.stop()
+
+    def _name_conversation(self, message: Message) -> None:
+        """Give a conversation without a title the beginning of its first message."""
+        conversation = self._store.conversation(message.conversation_id)
+        if conversation.title != NEW_TITLE or message.parent_id is not None:
+            return
+        words = " ".join(message.text.split()) or ", ".join(item.title for item in message.attachments)
+        if words:
+            title = words if len(words) <= _TITLE_CHARS else words[: _TITLE_CHARS - 1].rstrip() + "…"
+            self._store.rename(conversation.id, title)
+
+    def _show_path(self, leaf_id: int | None) -> None:
+        self.messages = self._store.path(leaf_id) if leaf_id is not None else []
+        shown = self.messages[-_PAGE:]
+        self._num_shown = len(shown)
+        writing = self._stream.message if self.is_streaming else None
+        if writing is not None:
+            shown = [
+                dataclasses.replace(message, text="") if message.id == writing.id else message
+                for message in shown
+            ]
+        self._view.show_messages(shown, len(self.messages) > self._num_shown)
+        if writing is not None and any(message.id == writing.id for message in shown):
+            self._view.begin_stream(writing.id)
+            if self._stream.prefill is not None:
+                self._view.set_prefill(self._stream.prefill)
+            if self._stream.text:
+                self._view.append_text(self._stream.text)
+        self.path_changed.emit()
+
+    def _show_earlier(self) -> None:
+        end = len(self.messages) - self._num_shown
+        start = max(0, end - _PAGE)
+        self._num_shown += end - start
+        self._view.prepend_messages(self.messages[start:end], start > 0)
+
+    def _show_sibling(self, message_id: int) -> None:
+        if self.conversation_id is None or self.is_streaming:
+            return
+        leaf_id = self._store.deepest_leaf(message_id)
+        self._store.set_leaf(self.conversation_id, leaf_id)
+        self._show_path(leaf_id)
+
+    def _on_began(self, message: Message) -> None:
+        if message.conversation_id == self.conversation_id:
+            self.messages.append(message)
+            self._num_shown += 1
+            self._view.append_message(message)
+            self._view.begin_stream(message.id)
+
+    def _on_text(self, text: str) -> None:
+        if self.is_streaming:
+            self._view.append_text(text)
+
+    def _on_prefill(self, progress: PrefillProgress) -> None:
+        if self.is_streaming:
+            self._view.set_prefill(progress)
+
+    def _on_ended(self, message: Message) -> None:
+        if message.conversation_id == self.conversation_id:
+            self.messages = [message if old.id == message.id else old for old in self.messages]
+            self._view.finish_stream(message)
+            self.path_changed.emit()
+        self.list_changed.emit()

@@ -1,0 +1,101 @@
+"""The right pane: KV precision, sampling and the system prompt."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSignalBlocker, Qt, QTimer
+from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
+
+from app.settings import Settings
+from engine.engine import LoadedModel
+from engine.events import GenerationStats
+from engine.kv.precision import KVBits
+from engine.sampling import SamplingParams
+from ui.inspector.precision import PrecisionPanel
+from ui.inspector.sampling import SamplingPanel
+from ui.stored_settings import StoredSettings
+
+_PROMPT_DELAY_MS = 400
+
+
+class InspectorPane(QWidget):
+    """Shows and edits the settings of the next message."""
+
+    def __init__(self, settings: StoredSettings, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("sidePane")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self._settings = settings
+        self.precision = PrecisionPanel()
+        self.precision.bits_chosen.connect(self._on_bits)
+        self.sampling = SamplingPanel()
+        self.sampling.params_changed.connect(self._on_sampling)
+        self.system_prompt = QPlainTextEdit()
+        self.system_prompt.setProperty("kind", "field")
+        self.system_prompt.setAccessibleName("System prompt")
+        self.system_prompt.setPlaceholderText("How the model should behave. Empty: as it was made.")
+        self.system_prompt.setTabChangesFocus(True)
+        self.system_prompt.setMinimumHeight(110)
+        self._prompt_timer = QTimer(self)
+        self._prompt_timer.setSingleShot(True)
+        self._prompt_timer.setInterval(_PROMPT_DELAY_MS)
+        self._prompt_timer.timeout.connect(self.commit)
+        self.system_prompt.textChanged.connect(self._prompt_timer.start)
+        self._lay_out()
+        self._show(settings.value)
+
+    def set_model(self, loaded: LoadedModel | None) -> None:
+        """Show the figures of the loaded model; None when there is none."""
+        self.precision.set_model(loaded)
+
+    def set_stats(self, stats: GenerationStats | None) -> None:
+        """Show what the open conversation's last reply took."""
+        self.precision.set_stats(stats)
+
+    def commit(self) -> None:
+        """Take over the system prompt as typed, without waiting."""
+        self._prompt_timer.stop()
+        self._settings.update(system_prompt=self.system_prompt.toPlainText().strip())
+
+    def _show(self, settings: Settings) -> None:
+        self.precision.set_bits(settings.kv_bits)
+        self.sampling.set_params(settings.sampling)
+        with QSignalBlocker(self.system_prompt):
+            self.system_prompt.setPlainText(settings.system_prompt)
+
+    def _lay_out(self) -> None:
+        contents = QWidget()
+        contents.setObjectName("scrollContents")
+        column = QVBoxLayout(contents)
+        column.setContentsMargins(16, 16, 16, 16)
+        column.setSpacing(12)
+        sections = (
+            ("KV cache precision", self.precision),
+            ("Sampling", self.sampling),
+            ("System prompt", self.system_prompt),
+        )
+        for number, (title, widget) in enumerate(sections):
+            if number:
+                line = QFrame()
+                line.setProperty("kind", "line")
+                column.addSpacing(4)
+                column.addWidget(line)
+                column.addSpacing(4)
+            label = QLabel(title)
+            label.setProperty("kind", "heading")
+            column.addWidget(label)
+            column.addWidget(widget)
+        column.addStretch(1)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        area.setWidget(contents)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
+
+    def _on_bits(self, bits: KVBits) -> None:
+        self._settings.update(kv_bits=bits)
+
+    def _on_sampling(self, params: SamplingParams) -> None:
+        self._settings.update(sampling=params)

@@ -1,0 +1,140 @@
+"""The KV precision: three choices, and what each costs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QPushButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from engine.budget import LoadPlan
+from engine.engine import LoadedModel
+from engine.events import GenerationStats
+from engine.kv.precision import KVBits
+from engine.wording import format_nbytes
+
+
+class PrecisionPanel(QWidget):
+    """Buttons for 16, 8 and 4 bits with the memory that each takes for the loaded model.
+
+    Signals:
+        bits_chosen: the `KVBits` that the user chose.
+    """
+
+    bits_chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._loaded: LoadedModel | None = None
+        self._stats: GenerationStats | None = None
+        self._buttons = {bits: self._make_button(bits) for bits in KVBits}
+        self._group = QButtonGroup(self)
+        for bits, button in self._buttons.items():
+            self._group.addButton(button, int(bits))
+        self._group.idClicked.connect(self._on_clicked)
+        self._per_token = _value_label("KV bytes per token")
+        self._now = _value_label("KV memory now")
+        self._fits = _value_label("Context that fits")
+        self._hint = QLabel()
+        self._hint.setProperty("kind", "warning")
+        self._hint.setWordWrap(True)
+        self._hint.hide()
+        self._lay_out()
+        self.set_bits(KVBits.BITS_16)
+
+    @property
+    def bits(self) -> KVBits:
+        """The precision chosen now."""
+        return KVBits(self._group.checkedId())
+
+    def set_bits(self, bits: KVBits) -> None:
+        """Show `bits` as chosen."""
+        self._buttons[bits].setChecked(True)
+        self._refresh()
+
+    def set_model(self, loaded: LoadedModel | None) -> None:
+        """Show the figures of the loaded model; None when there is none."""
+        self._loaded = loaded
+        for bits, button in self._buttons.items():
+            button.setToolTip(self._tip(bits))
+        self._refresh()
+
+    def set_stats(self, stats: GenerationStats | None) -> None:
+        """Show what the open conversation's last reply took; None when there is none."""
+        self._stats = stats
+        self._refresh()
+
+    def _make_button(self, bits: KVBits) -> QPushButton:
+        button = QPushButton(f"{int(bits)}-bit")
+        button.setProperty("kind", "segment")
+        button.setCheckable(True)
+        button.setAccessibleName(f"KV cache in {int(bits)} bits")
+        return button
+
+    def _lay_out(self) -> None:
+        segments = QFrame()
+        segments.setObjectName("segments")
+        row = QHBoxLayout(segments)
+        row.setContentsMargins(3, 3, 3, 3)
+        row.setSpacing(2)
+        for button in self._buttons.values():
+            row.addWidget(button, 1)
+        facts = QGridLayout()
+        facts.setVerticalSpacing(5)
+        facts.setColumnStretch(1, 1)
+        names = ("Per token", "In use now", "Fits in memory")
+        for line, (name, value) in enumerate(
+            zip(names, (self._per_token, self._now, self._fits), strict=True)
+        ):
+            label = QLabel(name)
+            label.setProperty("kind", "muted")
+            facts.addWidget(label, line, 0)
+            facts.addWidget(value, line, 1)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        column.addWidget(segments)
+        column.addLayout(facts)
+        column.addWidget(self._hint)
+
+    def _on_clicked(self, bits: int) -> None:
+        self._refresh()
+        self.bits_chosen.emit(KVBits(bits))
+
+    def _plan_for(self, bits: KVBits) -> LoadPlan | None:
+        return None if self._loaded is None else self._loaded.plan_at(bits)
+
+    def _tip(self, bits: KVBits) -> str:
+        plan = self._plan_for(bits)
+        meaning = "the model's own precision" if bits is KVBits.BITS_16 else f"{int(bits)} bits a value"
+        if plan is None:
+            return f"Keys and values in {meaning}"
+        return f"Keys and values in {meaning}: {format_nbytes(plan.kv_nbytes_per_token)} per token"
+
+    def _refresh(self) -> None:
+        plan = self._plan_for(self.bits)
+        self._per_token.setText(format_nbytes(plan.kv_nbytes_per_token) if plan else "–")
+        self._fits.setText(f"{plan.fitting_tokens:,} tokens" if plan else "–")
+        if plan is not None:
+            self._fits.setToolTip(f"The model was made for {plan.context_tokens:,} tokens.")
+        self._now.setText(format_nbytes(self._stats.kv_nbytes) if self._stats else "–")
+        differs = self._stats is not None and self._stats.kv_bits != int(self.bits)
+        self._hint.setVisible(differs)
+        if differs and self._stats is not None:
+            self._hint.setText(
+                f"This conversation is held in {self._stats.kv_bits} bits; "
+                f"{int(self.bits)} bits apply from the next message."
+            )
+
+
+def _value_label(name: str) -> QLabel:
+    label = QLabel("–")
+    label.setAccessibleName(name)
+    return label

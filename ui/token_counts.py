@@ -1,0 +1,110 @@
+"""Token counts of texts, found on a thread of their own and remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from PySide6.QtCore import QObject, QThreadPool, Signal
+
+from engine.cancel import CancelToken
+from engine.tokens import TokenCounter
+from ui.background import BackgroundJob, Report
+
+_REMEMBERED = 4096
+
+
+class TokenCounts(QObject):
+    """Counts with the loaded model's tokenizer; a tokenizer serves one thread, so there is one.
+
+    Signals:
+        counted: counts that were asked for are known now.
+        failed: the exception that ended a count.
+    """
+
+    counted = Signal()
+    failed = Signal(object)
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(1)
+        self._pool.setExpiryTimeout(-1)
+        self._counter: TokenCounter | None = None
+        self._counts: OrderedDict[str, int] = OrderedDict()
+        self._wanted: dict[str, None] = {}
+        self._job: BackgroundJob | None = None
+
+    @property
+    def available(self) -> bool:
+        """Whether there is a tokenizer to count with."""
+        return self._counter is not None
+
+    def set_counter(self, counter: TokenCounter | None) -> None:
+        """Count with the tokenizer of another model; None forgets everything."""
+        self._counter = counter
+        self._counts.clear()
+        self._wanted.clear()
+        if self._job is not None:
+            self._job.cancel()
+        self.counted.emit()
+
+    def count(self, text: str) -> int | None:
+        """Return the tokens of `text`; None when not known yet, and `counted` follows."""
+        if not text:
+            return 0
+        known = self._counts.get(text)
+        if known is None and self._counter is not None:
+            self._wanted[text] = None
+            self._start()
+        return known
+
+    def stop(self) -> None:
+        """Give up what is being counted and wait for the thread."""
+        self._wanted.clear()
+        self._counter = None
+        if self._job is not None:
+            self._job.cancel()
+        self._pool.waitForDone()
+
+    def _start(self) -> None:
+        counter = self._counter
+        if self._job is not None or counter is None or not self._wanted:
+            return
+        texts = tuple(self._wanted)
+
+        def work(cancel: CancelToken, _report: Report) -> dict[str, int]:
+            return _count_all(counter, texts, cancel)
+
+        self._job = BackgroundJob(work)
+        self._job.done.connect(self._on_done)
+        self._job.failed.connect(self._on_failed)
+        self._job.cancelled.connect(self._on_cancelled)
+        self._job.start(self._pool)
+
+    def _on_done(self, counts: dict[str, int]) -> None:
+        self._job = None
+        for text, tokens in counts.items():
+            self._counts[text] = tokens
+            self._wanted.pop(text, None)
+        while len(self._counts) > _REMEMBERED:
+            self._counts.popitem(last=False)
+        self.counted.emit()
+        self._start()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._job = None
+        self._wanted.clear()
+        self.failed.emit(error)
+
+    def _on_cancelled(self) -> None:
+        self._job = None
+        self._start()
+
+
+def _count_all(counter: TokenCounter, texts: Sequence[str], cancel: CancelToken) -> dict[str, int]:
+    counts = {}
+    for text in texts:
+        cancel.check()
+        counts[text] = counter.count(text)
+    return counts
