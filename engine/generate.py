@@ -8,6 +8,7 @@ what it holds.
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 
@@ -61,20 +62,21 @@ class Generation:
         self._reused_tokens = len(cache.tokens)
         self._read_tokens = 0
         self._completion_tokens = 0
+        self._left_half_way = False
         self._started_s = time.perf_counter()
         self._first_token_s: float | None = None
 
     def events(self) -> Iterator[GenerationEvent]:
         """Yield progress, tokens and at last `Finished`; a stop by the user ends it with its figures too."""
         mx.reset_peak_memory()
-        if self._sampling.seed is not None:
-            mx.random.seed(self._sampling.seed)
+        mx.random.seed(secrets.randbits(32) if self._sampling.seed is None else self._sampling.seed)
         self._cache.before_layer = self._check_in_slow_layer
         try:
             yield from self._prefill()
             reason = yield from self._decode()
         except Cancelled:
-            self._cache.realign()
+            if self._left_half_way:
+                self._cache.realign()
             reason = StopReason.STOPPED
         finally:
             self._cache.before_layer = None
@@ -84,6 +86,7 @@ class Generation:
         """Notice a stop between two layers where even the smallest chunk takes too long."""
         if self._chunk_tokens == MIN_CHUNK_TOKENS:
             mx.eval(keys)
+            self._left_half_way = self._cancel.cancelled
             self._cancel.check()
 
     def _prefill(self) -> Iterator[PrefillProgress]:

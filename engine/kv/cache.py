@@ -7,6 +7,7 @@ mlx-lm's cache as it is, and `SequenceCache.note` says so.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ import mlx.nn as nn
 from mlx_lm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
 
 from engine.kv.precision import KVBits
+
+log = logging.getLogger(__name__)
 
 GROUP_SIZES = (64, 32)
 """Values that share one scale, in order of preference; a head dim must be a multiple of one of them."""
@@ -40,8 +43,11 @@ class SequenceCache:
         self.bits = bits
         self.before_layer: Callable[[mx.array], None] | None = None
         self._module = module
-        self._head_dim = head_dim
+        self._group_size = None if bits is KVBits.BITS_16 else group_size_for(head_dim)
         self.clear()
+        if self._group_size is not None:
+            self._group_size = self._group_size if self._runs() else None
+            self.clear()
 
     def clear(self) -> None:
         """Forget all tokens."""
@@ -51,11 +57,19 @@ class SequenceCache:
         for layer in self.layers:
             self._watch(layer)
 
+    def _runs(self) -> bool:
+        """Try two tokens: attention with sinks, soft caps or latent keys fails on mlx-lm's quantized cache."""
+        try:
+            mx.eval(self._module(mx.zeros((1, 2), dtype=mx.int32), cache=self.layers))
+        except Exception as error:
+            log.info("This model's attention takes no quantized cache: %s", error)
+            return False
+        return True
+
     def _at_precision(self, layer: Any) -> Any:
-        group_size = group_size_for(self._head_dim)
-        if self.bits is KVBits.BITS_16 or type(layer) is not KVCache or group_size is None:
+        if self._group_size is None or type(layer) is not KVCache:
             return layer
-        return QuantizedKVCache(group_size=group_size, bits=int(self.bits))
+        return QuantizedKVCache(group_size=self._group_size, bits=int(self.bits))
 
     def _what_stayed(self) -> str | None:
         kept = sum(not isinstance(layer, QuantizedKVCache) for layer in self.layers)
@@ -63,7 +77,7 @@ class SequenceCache:
             return None
         return (
             f"{kept} of {len(self.layers)} layers keep their cache at 16 bits: "
-            f"this kind of layer cannot be quantized to {int(self.bits)} bits."
+            f"this kind of attention cannot be quantized to {int(self.bits)} bits."
         )
 
     def _watch(self, layer: Any) -> None:

@@ -1,0 +1,230 @@
+"""Replies in a real store with the real starter model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from app.chat import (
+    ChatService,
+    ReplyEnded,
+    ReplyEvent,
+    ReplySettings,
+    ReplyStarted,
+    message_text,
+    prompt_messages,
+)
+from app.documents.document import Document
+from app.store.conversations import ConversationStore
+from app.store.records import Message, MessageState, Role
+from engine.backend import Backend
+from engine.cancel import CancelToken
+from engine.engine import Engine
+from engine.errors import ContextOverflowError, ModelError, OctavoError
+from engine.events import GenerationStats, PrefillProgress, StopReason, Token
+from engine.kv.precision import KVBits
+from engine.sampling import SamplingParams
+
+SETTINGS = ReplySettings(
+    sampling=SamplingParams(temperature=0, max_tokens=8), kv_bits=KVBits.BITS_16, system_prompt=""
+)
+PAPER = Document(title="Paper", source="/tmp/paper.pdf", kind="pdf", text="Owls hunt at night.", num_pages=1)
+
+
+@pytest.fixture(scope="module")
+def engine(starter_gguf: Path, backend: Backend) -> Engine:
+    engine = Engine(backend)
+    engine.load(starter_gguf, KVBits.BITS_16, cancel=CancelToken(), on_progress=lambda progress: None)
+    return engine
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ConversationStore]:
+    store = ConversationStore.open(tmp_path / "conversations.db")
+    yield store
+    store.close()
+
+
+def ask(store: ConversationStore, text: str, *, parent: Message | None = None) -> Message:
+    conversation_id = parent.conversation_id if parent else store.create_conversation().id
+    return store.add_user_message(conversation_id, parent.id if parent else None, text, [])
+
+
+def answer(
+    store: ConversationStore,
+    engine: Engine,
+    question: Message,
+    settings: ReplySettings = SETTINGS,
+    cancel: CancelToken | None = None,
+) -> Iterator[ReplyEvent]:
+    service = ChatService(store, engine)
+    return service.reply(question.conversation_id, question.id, settings, cancel or CancelToken())
+
+
+def ended(events: list[ReplyEvent]) -> ReplyEnded:
+    assert isinstance(events[-1], ReplyEnded)
+    return events[-1]
+
+
+def stats_of(events: list[ReplyEvent]) -> GenerationStats:
+    stats = ended(events).message.stats
+    assert stats is not None
+    return stats
+
+
+def test_a_reply_is_in_the_store_with_its_figures(store: ConversationStore, engine: Engine) -> None:
+    question = ask(store, "What hunts at night?")
+    events = list(answer(store, engine, question))
+    assert isinstance(events[0], ReplyStarted)
+    written = "".join(event.text for event in events if isinstance(event, Token))
+    row = store.path(ended(events).message.id)[-1]
+    assert row == ended(events).message
+    assert row.role is Role.ASSISTANT
+    assert row.state is MessageState.COMPLETE
+    assert row.text == written
+    assert row.stats is not None
+    assert row.stats.completion_tokens == 8
+    assert row.stats.stop_reason is StopReason.LENGTH
+    assert store.conversation(question.conversation_id).leaf_id == row.id
+
+
+def test_the_next_turn_reads_only_what_is_new(store: ConversationStore, engine: Engine) -> None:
+    question = ask(store, "Name a bird. " * 40)
+    first = list(answer(store, engine, question))
+    follow_up = ask(store, "And another?", parent=ended(first).message)
+    stats = stats_of(list(answer(store, engine, follow_up)))
+    assert stats.reused_tokens >= stats_of(first).prompt_tokens
+    assert stats.prompt_tokens - stats.reused_tokens < 40
+
+
+def test_regenerating_writes_a_sibling_and_reads_almost_nothing(
+    store: ConversationStore, engine: Engine
+) -> None:
+    question = ask(store, "Name a fish. " * 40)
+    first, second = (list(answer(store, engine, question)) for _ in range(2))
+    assert ended(second).message.siblings == (ended(first).message.id, ended(second).message.id)
+    stats = stats_of(second)
+    assert stats.reused_tokens == stats.prompt_tokens - 1
+
+
+def test_a_stopped_reply_keeps_what_was_written(store: ConversationStore, engine: Engine) -> None:
+    cancel = CancelToken()
+    events: list[ReplyEvent] = []
+    for event in answer(store, engine, ask(store, "Tell me a story."), cancel=cancel):
+        events.append(event)
+        if isinstance(event, Token):
+            cancel.cancel()
+    row = ended(events).message
+    assert row.state is MessageState.STOPPED
+    assert row.text == "".join(event.text for event in events if isinstance(event, Token)) != ""
+    assert stats_of(events).stop_reason is StopReason.STOPPED
+
+
+def test_a_partial_reply_is_saved_while_it_streams(
+    store: ConversationStore, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.chat.SAVE_INTERVAL_S", 0)
+    events = answer(store, engine, ask(store, "Tell me a story."))
+    started = next(events)
+    assert isinstance(started, ReplyStarted)
+    written = ""
+    for event in events:
+        if isinstance(event, Token) and event.text:
+            assert saved_by_another_connection(tmp_path, started.message.id) == written
+            written += event.text
+    assert written
+
+
+def saved_by_another_connection(folder: Path, message_id: int) -> str:
+    """Return what another program would find for a message before the newest token is taken."""
+    found: list[str] = []
+
+    def read() -> None:
+        other = ConversationStore.open(folder / "conversations.db")
+        found.append(other.message(message_id).text)
+        other.close()
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def test_a_conversation_that_does_not_fit_fails_with_the_numbers_and_stays_whole(
+    store: ConversationStore, engine: Engine
+) -> None:
+    question = ask(store, "word " * 9000)
+    events: list[ReplyEvent] = []
+    with pytest.raises(ContextOverflowError, match=r"tokens too many"):
+        for event in answer(store, engine, question):
+            events.append(event)
+    row = ended(events).message
+    assert row.state is MessageState.FAILED
+    assert row.error is not None
+    assert "8,192" in row.error
+    assert store.message(question.id).text == question.text
+
+
+def test_without_a_model_nothing_is_started(store: ConversationStore, backend: Backend) -> None:
+    question = ask(store, "Hello?")
+    with pytest.raises(ModelError, match="No model is loaded"):
+        list(answer(store, Engine(backend), question))
+    assert store.conversation(question.conversation_id).leaf_id == question.id
+
+
+def test_an_empty_message_is_not_answered(store: ConversationStore, engine: Engine) -> None:
+    with pytest.raises(OctavoError, match="nothing to answer"):
+        list(answer(store, engine, ask(store, "")))
+
+
+def test_a_failure_of_the_engine_ends_the_reply_and_leaves_the_engine_usable(
+    store: ConversationStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = ask(store, "Name a bird.")
+    with monkeypatch.context() as patch:
+        patch.setattr("engine.generate.Generation._step", fail)
+        with pytest.raises(ZeroDivisionError):
+            list(answer(store, engine, question))
+    failed = store.message(store.conversation(question.conversation_id).leaf_id or 0)
+    assert failed.state is MessageState.FAILED
+    assert failed.error is not None
+    assert "ZeroDivisionError" in failed.error
+    assert ended(list(answer(store, engine, question))).message.state is MessageState.COMPLETE
+
+
+def fail(*_: object) -> None:
+    raise ZeroDivisionError("broken on purpose")
+
+
+def test_a_lower_kv_precision_applies_to_the_next_reply(store: ConversationStore, engine: Engine) -> None:
+    question = ask(store, "Name a bird. " * 40)
+    list(answer(store, engine, question))
+    lower = ReplySettings(SETTINGS.sampling, KVBits.BITS_4, "")
+    events = list(answer(store, engine, question, lower))
+    assert stats_of(events).kv_bits == 4
+    assert stats_of(events).reused_tokens == 0
+    assert [event.total for event in events if isinstance(event, PrefillProgress)]
+
+
+def test_documents_come_before_the_question_and_replies_without_words_are_left_out(
+    store: ConversationStore,
+) -> None:
+    conversation = store.create_conversation()
+    attachment = store.add_attachment(conversation.id, PAPER)
+    question = store.add_user_message(conversation.id, None, "Who hunts?", [attachment.id])
+    reply = store.begin_reply(conversation.id, question.id, "model")
+    store.finish_reply(reply.id, "", MessageState.STOPPED)
+    follow_up = store.add_user_message(conversation.id, reply.id, "Well?", [])
+    messages = prompt_messages(store.path(follow_up.id), "Be brief.")
+    assert [message.role for message in messages] == ["system", "user", "user"]
+    document, question_at = messages[1].content.find("Owls hunt"), messages[1].content.find("Who hunts?")
+    assert 0 < document < question_at
+    assert messages[1].content.startswith("Document: Paper")
+
+
+def test_a_message_without_documents_is_its_text() -> None:
+    assert message_text("Hello", []) == "Hello"
+    assert message_text("", [PAPER]).endswith("(End of the document.)")

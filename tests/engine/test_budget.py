@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.backend import Backend, Device
+from engine.budget import RESERVE_NBYTES, kv_nbytes_per_token, plan_load
+from engine.errors import ModelError
+from engine.kv.precision import KVBits
+from engine.model_info import ModelFormat, ModelInfo
+
+GIB = 1 << 30
+METAL = Backend(Device.METAL, blas=None)
+CPU = Backend(Device.CPU, blas=None)
+
+
+def model_info(
+    *, layers: int, kv_heads: int, parameters: int = 7_000_000_000, weights: int = 4 * GIB
+) -> ModelInfo:
+    return ModelInfo(
+        path=Path("model"),
+        format=ModelFormat.MLX,
+        name="Seven",
+        architecture="llama",
+        quantization="4-bit, group 64",
+        num_layers=layers,
+        num_heads=32,
+        num_kv_heads=kv_heads,
+        head_dim=128,
+        context_tokens=32_768,
+        vocab_size=32_000,
+        num_parameters=parameters,
+        weights_nbytes=weights,
+    )
+
+
+def test_bytes_per_token_are_those_computed_by_hand() -> None:
+    # 2 x 32 layers x 32 heads x 128 values x 2 bytes, and 2 x 40 x 8 x 128 x 2.
+    assert kv_nbytes_per_token(model_info(layers=32, kv_heads=32), METAL, KVBits.BITS_16) == 524_288
+    assert kv_nbytes_per_token(model_info(layers=40, kv_heads=8), METAL, KVBits.BITS_16) == 163_840
+
+
+def test_quantized_bytes_count_scales_and_biases() -> None:
+    info = model_info(layers=40, kv_heads=8)
+    values = 2 * 40 * 8 * 128
+    # 16-bit scale and bias for 64 values are half a bit a value; float32 ones are a whole bit.
+    assert kv_nbytes_per_token(info, METAL, KVBits.BITS_8) == values * 8.5 / 8
+    assert kv_nbytes_per_token(info, METAL, KVBits.BITS_4) == values * 4.5 / 8
+    assert kv_nbytes_per_token(info, CPU, KVBits.BITS_4) == values * 5 / 8
+
+
+def test_what_the_weights_leave_is_the_context_that_fits() -> None:
+    info = model_info(layers=40, kv_heads=8)
+    plan = plan_load(info, METAL, KVBits.BITS_16, RESERVE_NBYTES + info.weights_nbytes + 1000 * 163_840)
+    assert plan.fits
+    assert plan.fitting_tokens == 1000
+    assert not plan.dequantize
+
+
+def test_memory_beyond_need_is_limited_by_the_models_own_context() -> None:
+    plan = plan_load(model_info(layers=2, kv_heads=1), METAL, KVBits.BITS_16, 1000 * GIB)
+    assert plan.fitting_tokens == plan.context_tokens == 32_768
+
+
+def test_a_model_that_does_not_fit_is_refused_with_the_numbers() -> None:
+    info = model_info(layers=40, kv_heads=8)
+    plan = plan_load(info, METAL, KVBits.BITS_16, 4 * GIB)
+    assert not plan.fits
+    with pytest.raises(ModelError, match=r"Seven needs 4\.3 GB for its weights.*4\.3 GB of memory are free"):
+        plan.require_fit(info)
+
+
+def test_the_cpu_takes_float32_weights_only_when_they_fit() -> None:
+    info = model_info(layers=2, kv_heads=1, parameters=1_000_000_000, weights=GIB)
+    roomy = plan_load(info, CPU, KVBits.BITS_16, 16 * GIB)
+    tight = plan_load(info, CPU, KVBits.BITS_16, 4 * GIB)
+    assert roomy.dequantize
+    assert roomy.weights_nbytes == 4_000_000_000
+    assert tight.fits
+    assert not tight.dequantize

@@ -1,0 +1,241 @@
+"""Generation against mlx-lm's own loop and against reading everything anew."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+import mlx.core as mx
+import pytest
+from mlx_lm.generate import generate_step
+
+from engine.cancel import CancelToken
+from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
+from engine.generate import MIN_CHUNK_TOKENS, Generation
+from engine.kv.cache import SequenceCache
+from engine.kv.precision import KVBits
+from engine.model import ChatMessage, Model
+from engine.sampling import SamplingParams
+
+GREEDY = SamplingParams(temperature=0, repetition_penalty=1, max_tokens=12)
+TEXT = "The lighthouse keeper counted the ships that passed in the night. " * 30
+
+
+def prompt_of(model: Model, text: str = TEXT) -> list[int]:
+    return model.render([ChatMessage("user", text)])
+
+
+def new_cache(model: Model, bits: KVBits = KVBits.BITS_16) -> SequenceCache:
+    return SequenceCache(model.module, bits, model.info.head_dim)
+
+
+def generate(
+    model: Model,
+    prompt: list[int],
+    *,
+    cache: SequenceCache | None = None,
+    sampling: SamplingParams = GREEDY,
+    limit_tokens: int = 8192,
+    cancel: CancelToken | None = None,
+) -> Iterator[GenerationEvent]:
+    return Generation(
+        model,
+        cache if cache is not None else new_cache(model),
+        prompt,
+        sampling,
+        limit_tokens=limit_tokens,
+        cancel=cancel or CancelToken(),
+    ).events()
+
+
+def outcome(events: Iterator[GenerationEvent]) -> tuple[list[int], str, GenerationStats]:
+    """Return token ids, text and figures of a whole reply."""
+    taken = list(events)
+    tokens = [event for event in taken if isinstance(event, Token)]
+    finished = taken[-1]
+    assert isinstance(finished, Finished)
+    return [token.token_id for token in tokens], "".join(t.text for t in tokens), finished.stats
+
+
+def layers_hold(cache: SequenceCache) -> set[int]:
+    return {layer.offset for layer in cache.layers}
+
+
+def test_greedy_tokens_are_those_of_mlx_lms_own_loop(starter: Model) -> None:
+    prompt = prompt_of(starter)
+    expected = [token for token, _ in generate_step(mx.array(prompt), starter.module, max_tokens=12)]
+    tokens, text, stats = outcome(generate(starter, prompt))
+    assert tokens[:12] == expected
+    assert text.strip() == starter.tokenizer.decode(expected).strip()
+    assert stats.stop_reason is StopReason.LENGTH
+    assert stats.prompt_tokens == len(prompt)
+    assert stats.completion_tokens == 12
+
+
+def test_the_text_of_a_reply_is_whole_even_when_characters_span_tokens(starter: Model) -> None:
+    prompt = prompt_of(starter, "Repeat exactly: 😀🎉")
+    tokens, text, _ = outcome(generate(starter, prompt))
+    assert text.strip() == starter.tokenizer.decode(tokens).strip()
+
+
+def test_the_model_ends_its_own_turn(starter: Model) -> None:
+    sampling = SamplingParams(temperature=0, repetition_penalty=1, max_tokens=300)
+    cache = new_cache(starter)
+    _, text, stats = outcome(
+        generate(starter, prompt_of(starter, "Say hello."), cache=cache, sampling=sampling)
+    )
+    assert stats.stop_reason is StopReason.END
+    assert "<|im_end|>" not in text
+    assert cache.tokens[-1] in starter.tokenizer.eos_token_ids
+    assert layers_hold(cache) == {len(cache.tokens)}
+
+
+def test_a_second_turn_reads_only_what_is_new_and_answers_the_same(starter: Model) -> None:
+    cache = new_cache(starter)
+    first = prompt_of(starter)
+    outcome(generate(starter, first, cache=cache))
+    longer = [*first[:-3], *prompt_of(starter, "And then?")]
+    assert cache.truncate(cache.common_prefix(longer))
+    held = len(cache.tokens)
+    tokens, _, stats = outcome(generate(starter, longer, cache=cache))
+    assert stats.reused_tokens == held >= len(first) - 3
+    expected, _, whole = outcome(generate(starter, longer))
+    assert tokens == expected
+    assert whole.reused_tokens == 0
+
+
+@pytest.mark.parametrize("after_tokens", [0, 1, 5])
+def test_after_a_stop_the_cache_names_what_it_holds(starter: Model, after_tokens: int) -> None:
+    cancel = CancelToken()
+    cache = new_cache(starter)
+    events = generate(starter, prompt_of(starter), cache=cache, cancel=cancel)
+    stop_after(events, cancel, lambda event: isinstance(event, Token), after_tokens)
+    assert layers_hold(cache) == {len(cache.tokens)}
+
+
+def stop_after(
+    events: Iterator[GenerationEvent],
+    cancel: CancelToken,
+    counts: Callable[[GenerationEvent], bool],
+    number: int,
+) -> GenerationStats:
+    """Stop after `number` events that count, and return the figures."""
+    counted = 0
+    if number == 0:
+        next(events)
+        cancel.cancel()
+    for event in events:
+        if isinstance(event, Finished):
+            assert event.stats.stop_reason is StopReason.STOPPED
+            return event.stats
+        counted += counts(event)
+        if counted == number:
+            cancel.cancel()
+    raise AssertionError("the reply did not finish")
+
+
+def test_a_stop_while_reading_keeps_what_was_read(starter: Model) -> None:
+    cancel = CancelToken()
+    cache = new_cache(starter)
+    prompt = prompt_of(starter)
+    events = generate(starter, prompt, cache=cache, cancel=cancel)
+    stats = stop_after(events, cancel, lambda event: isinstance(event, PrefillProgress), 2)
+    assert stats.completion_tokens == 0
+    assert 0 < len(cache.tokens) < len(prompt)
+    assert cache.tokens == prompt[: len(cache.tokens)]
+    tokens, _, resumed = outcome(generate(starter, prompt, cache=cache))
+    assert resumed.reused_tokens > 0
+    assert tokens == outcome(generate(starter, prompt))[0]
+
+
+class _CancelAtCheck(CancelToken):
+    """Cancels itself at the given check, which may fall between two layers."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self._checks = itertools.count(1)
+        self._number = number
+
+    def check(self) -> None:
+        if next(self._checks) == self._number:
+            self.cancel()
+        super().check()
+
+
+@pytest.mark.parametrize("check", [5, 20, 40])
+def test_where_a_chunk_is_slow_a_stop_between_two_layers_loses_nothing(starter: Model, check: int) -> None:
+    cache = new_cache(starter)
+    prompt = prompt_of(starter)
+    slow = Generation(
+        starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=_CancelAtCheck(check)
+    )
+    slow._chunk_tokens = MIN_CHUNK_TOKENS
+    slow._adapt_chunk = lambda num_tokens, elapsed_s: None  # type: ignore[method-assign]
+    _, _, stats = outcome(slow.events())
+    assert stats.stop_reason is StopReason.STOPPED
+    assert layers_hold(cache) == {len(cache.tokens)}
+    assert outcome(generate(starter, prompt, cache=cache))[0] == outcome(generate(starter, prompt))[0]
+
+
+def test_chunks_grow_when_fast_and_shrink_when_slow(starter: Model) -> None:
+    generation = Generation(
+        starter, new_cache(starter), [1, 2], GREEDY, limit_tokens=8192, cancel=CancelToken()
+    )
+    generation._adapt_chunk(64, 0.01)
+    assert generation._chunk_tokens == 128
+    generation._adapt_chunk(128, 0.8)
+    assert generation._chunk_tokens == 32
+    generation._adapt_chunk(32, 10)
+    assert generation._chunk_tokens == MIN_CHUNK_TOKENS
+
+
+def test_a_full_context_ends_the_reply(starter: Model) -> None:
+    prompt = prompt_of(starter, "Hello")
+    _, _, stats = outcome(generate(starter, prompt, limit_tokens=len(prompt) + 3))
+    assert stats.stop_reason is StopReason.CONTEXT
+    assert stats.completion_tokens == 3
+
+
+def test_a_seed_repeats_an_answer_and_another_one_changes_it(starter: Model) -> None:
+    prompt = prompt_of(starter, "Tell me a story.")
+
+    def answer(seed: int | None) -> list[int]:
+        sampling = SamplingParams(temperature=1.2, top_k=50, max_tokens=12, seed=seed)
+        return outcome(generate(starter, prompt, sampling=sampling))[0]
+
+    assert answer(7) == answer(7) != answer(8)
+    assert answer(None) != answer(None)
+
+
+@pytest.mark.parametrize("rule", [{"top_p": 0.0}, {"top_k": 1}, {"min_p": 1.0}])
+def test_the_narrowest_sampling_takes_the_likeliest_token(starter: Model, rule: dict[str, float]) -> None:
+    prompt = prompt_of(starter, "Tell me a story.")
+    sampling = SamplingParams(
+        **{"temperature": 1.5, "repetition_penalty": 1, "max_tokens": 12, **rule}  # type: ignore[arg-type]
+    )
+    assert outcome(generate(starter, prompt, sampling=sampling))[0] == outcome(generate(starter, prompt))[0]
+
+
+def test_a_top_k_beyond_the_vocabulary_is_off(starter: Model) -> None:
+    sampling = SamplingParams(temperature=1, top_k=1000, max_tokens=2)
+    assert len(outcome(generate(starter, prompt_of(starter, "Hi"), sampling=sampling))[0]) >= 1
+
+
+def test_the_repetition_penalty_counts_tokens_just_written(starter: Model) -> None:
+    prompt = prompt_of(starter, "Write the word no again and again: no no no no no no")
+    strong = SamplingParams(temperature=0, repetition_penalty=2, max_tokens=12)
+    tokens, _, _ = outcome(generate(starter, prompt, sampling=strong))
+    assert len(set(tokens)) == len(tokens)
+
+
+@pytest.mark.parametrize("bits", [KVBits.BITS_8, KVBits.BITS_4])
+def test_a_quantized_cache_takes_the_bytes_of_the_formula(starter: Model, bits: KVBits) -> None:
+    from engine.budget import kv_nbytes_per_token
+
+    cache = new_cache(starter, bits)
+    prompt = prompt_of(starter)
+    outcome(generate(starter, prompt, cache=cache))
+    per_token = kv_nbytes_per_token(starter.info, starter.backend, bits)
+    reserved = {layer.keys[0].shape[2] for layer in cache.layers}
+    assert len(reserved) == 1
+    assert cache.nbytes == pytest.approx(reserved.pop() * per_token, rel=0.02)

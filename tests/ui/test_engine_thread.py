@@ -1,0 +1,158 @@
+"""The engine's thread with the real starter model, seen from the window's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.chat import ReplySettings
+from app.paths import AppPaths
+from app.store.conversations import ConversationStore
+from app.store.records import Message, MessageState
+from engine.kv.precision import KVBits
+from engine.sampling import SamplingParams
+from ui.engine_thread import EngineState, EngineThread, Failure
+
+SHORT = ReplySettings(SamplingParams(temperature=0, max_tokens=8), KVBits.BITS_16, "")
+LONG = ReplySettings(SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=2000), KVBits.BITS_16, "")
+WAIT_MS = 60_000
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> AppPaths:
+    return AppPaths(tmp_path)
+
+
+@pytest.fixture
+def store(paths: AppPaths) -> Iterator[ConversationStore]:
+    store = ConversationStore.open(paths.conversations_db)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def engine(qtbot: QtBot, paths: AppPaths, store: ConversationStore) -> Iterator[EngineThread]:
+    engine = EngineThread(paths)
+    engine.start()
+    yield engine
+    engine.shutdown()
+
+
+def load(qtbot: QtBot, engine: EngineThread, path: Path) -> None:
+    with qtbot.waitSignal(engine.model_loaded, timeout=WAIT_MS):
+        engine.load(path, KVBits.BITS_16)
+    qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
+
+
+def question(store: ConversationStore, text: str) -> Message:
+    return store.add_user_message(store.create_conversation().id, None, text, [])
+
+
+def test_a_model_loads_answers_and_is_ejected(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    progress: list[object] = []
+    engine.load_progress.connect(progress.append)
+    load(qtbot, engine, starter_gguf)
+    assert engine.loaded is not None
+    assert engine.loaded.info.num_layers == 30
+    assert engine.loaded.plan.fitting_tokens > 1000
+    assert progress
+
+    asked = question(store, "Name a bird.")
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        engine.reply(asked.conversation_id, asked.id, SHORT)
+    message = finished.args[0]
+    assert message.state is MessageState.COMPLETE
+    assert engine.take_text() == message.text
+    assert store.message(message.id) == message
+
+    with qtbot.waitSignal(engine.model_unloaded, timeout=WAIT_MS):
+        engine.unload()
+    assert engine.loaded is None
+
+
+def test_a_reply_can_be_stopped_while_it_reads_and_while_it_writes(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    load(qtbot, engine, starter_gguf)
+    asked = question(store, "The ship sailed north. " * 400)
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        with qtbot.waitSignal(engine.prefill_progress, timeout=WAIT_MS):
+            engine.reply(asked.conversation_id, asked.id, LONG)
+        engine.stop()
+    assert finished.args[0].state is MessageState.STOPPED
+    assert finished.args[0].text == ""
+
+    asked = question(store, "Tell me a long story.")
+    written: list[str] = []
+
+    def has_written() -> bool:
+        written.append(engine.take_text())
+        return any(written)
+
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        engine.reply(asked.conversation_id, asked.id, LONG)
+        qtbot.waitUntil(has_written, timeout=WAIT_MS)
+        engine.stop()
+    assert finished.args[0].state is MessageState.STOPPED
+    assert finished.args[0].text.startswith("".join(written))
+
+
+def test_loading_can_be_stopped(qtbot: QtBot, engine: EngineThread, starter_gguf: Path) -> None:
+    with qtbot.waitSignal(engine.model_unloaded, timeout=WAIT_MS):
+        with qtbot.waitSignal(engine.load_progress, timeout=WAIT_MS):
+            engine.load(starter_gguf, KVBits.BITS_16)
+        engine.stop()
+    qtbot.waitUntil(lambda: engine.state is EngineState.EMPTY, timeout=WAIT_MS)
+    load(qtbot, engine, starter_gguf)
+
+
+def test_an_error_is_a_sentence_with_details_and_the_engine_goes_on(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path, tmp_path: Path
+) -> None:
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF" + bytes(20))
+    with qtbot.waitSignal(engine.failed, timeout=WAIT_MS) as failed:
+        engine.load(broken, KVBits.BITS_16)
+    failure = failed.args[0]
+    assert isinstance(failure, Failure)
+    assert "broken.gguf" in failure.message
+    assert "Traceback" in failure.details
+    load(qtbot, engine, starter_gguf)
+
+
+def test_a_model_that_cannot_be_read_leaves_the_present_one(
+    qtbot: QtBot, engine: EngineThread, starter_gguf: Path, tmp_path: Path
+) -> None:
+    load(qtbot, engine, starter_gguf)
+    with qtbot.waitSignal(engine.failed, timeout=WAIT_MS):
+        engine.load(tmp_path / "missing.gguf", KVBits.BITS_16)
+    qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
+    assert engine.loaded is not None
+
+
+def test_shutting_down_in_mid_reply_saves_what_was_written(
+    qtbot: QtBot, paths: AppPaths, store: ConversationStore, starter_gguf: Path
+) -> None:
+    engine = EngineThread(paths)
+    engine.start()
+    load(qtbot, engine, starter_gguf)
+    asked = question(store, "Tell me a long story.")
+    written: list[str] = []
+
+    def has_written() -> bool:
+        written.append(engine.take_text())
+        return len("".join(written)) > 20
+
+    engine.reply(asked.conversation_id, asked.id, LONG)
+    qtbot.waitUntil(has_written, timeout=WAIT_MS)
+    engine.shutdown()
+    leaf_id = store.conversation(asked.conversation_id).leaf_id
+    assert leaf_id is not None
+    row = store.message(leaf_id)
+    assert row.state is MessageState.STOPPED
+    assert row.text.startswith("".join(written))
