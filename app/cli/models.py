@@ -1,0 +1,168 @@
+"""`octavo models`: list, get, import and remove."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from app.models.catalogue import catalogue
+from app.models.download import DownloadLine, get_model
+from app.models.library import ModelLibrary
+from app.models.progress import DownloadProgress
+from app.paths import AppPaths
+from engine.cancel import CancelToken
+from engine.errors import OctavoError
+from engine.wording import format_nbytes
+
+JSON_INTERVAL_S = 0.1
+LINE_INTERVAL_S = 0.2
+LOG_STEP_PERCENT = 10
+INTERRUPTED_STATUS = 130
+RESUMES = "What has arrived is kept: the same command goes on with it."
+
+
+@click.group()
+def models() -> None:
+    """Show, get and remove models."""
+
+
+@models.command("list")
+def list_models() -> None:
+    """Show the models on this computer and those that can be had."""
+    library = _library()
+    installed = library.installed()
+    click.echo("Installed:" if installed else "No model is installed yet.")
+    for model in installed:
+        where = "" if model.managed else f"  at {model.path}"
+        click.echo(f"  {model.id:<48} {format_nbytes(model.nbytes):>7}  {model.title}{where}")
+    unfinished = library.unfinished()
+    if unfinished:
+        click.echo(f"\nBegun, go on with `octavo models get`: {', '.join(unfinished)}")
+    ids = {model.id for model in installed}
+    click.echo("\nTo get with `octavo models get` (any other name on huggingface.co works as well):")
+    for entry in catalogue():
+        if entry.id not in ids:
+            click.echo(f"  {entry.id:<48} {format_nbytes(entry.nbytes):>7}  {entry.licence}")
+            click.echo(f"      {entry.description}")
+
+
+@models.command()
+@click.argument("source")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+def get(source: str, as_json: bool) -> None:
+    """Download SOURCE: `starter`, or org/name[@revision][/file.gguf] on huggingface.co."""
+    if as_json:
+        _fetch_as_json(source)
+        return
+    library = _library()
+    line = _ProgressLine()
+    try:
+        model = get_model(source, library, cancel=CancelToken(), on_progress=line.show)
+    except KeyboardInterrupt:
+        line.end()
+        kept = source in library.unfinished()
+        click.echo(f"Stopped. {RESUMES if kept else 'Nothing was kept.'}", err=True)
+        sys.exit(INTERRUPTED_STATUS)
+    finally:
+        line.end()
+    click.echo(f"{model.title} is installed: {model.id}")
+
+
+@models.command("import")
+@click.argument("path", type=click.Path(path_type=Path))
+def import_model(path: Path) -> None:
+    """Use the model folder or GGUF file at PATH where it lies."""
+    model = _library().import_path(path)
+    click.echo(f"{model.title} is known now as {model.id}; its files stay at {model.path}.")
+
+
+@models.command()
+@click.argument("id")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def remove(id: str, yes: bool) -> None:
+    """Delete the model ID, or forget it when it was imported."""
+    library = _library()
+    if not yes:
+        click.confirm(f"Remove {id}?", abort=True)
+    click.echo(library.remove(id))
+
+
+def _library() -> ModelLibrary:
+    return ModelLibrary(AppPaths.from_environment())
+
+
+def _fetch_as_json(source: str) -> None:
+    """Download in this process and report in JSON lines; the last one says `installed` or `error`."""
+    from app.models.fetch import fetch_model
+
+    library = _library()
+    last_s = 0.0
+
+    def show(progress: DownloadProgress) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= JSON_INTERVAL_S:
+            last_s = time.monotonic()
+            _print_line(
+                done_nbytes=progress.done_nbytes, total_nbytes=progress.total_nbytes, file=progress.file
+            )
+
+    try:
+        path = fetch_model(source, library.paths.models, on_progress=show)
+        _print_line(installed=library.find(str(path)).id)
+    except OctavoError as error:
+        _print_line(error=str(error))
+        sys.exit(1)
+
+
+def _print_line(**values: object) -> None:
+    line: DownloadLine = values  # type: ignore[assignment]
+    print(json.dumps(line), flush=True)
+
+
+class _ProgressLine:
+    """Progress for people: one line that is written over on a terminal, a line every tenth elsewhere."""
+
+    def __init__(self) -> None:
+        self._on_terminal = sys.stderr.isatty()
+        self._file = ""
+        self._begin_s = self._shown_s = 0.0
+        self._begin_nbytes = 0
+        self._shown_percent = -LOG_STEP_PERCENT
+        self._width = 0
+
+    def show(self, progress: DownloadProgress) -> None:
+        """Write the progress when there is something new to see."""
+        now_s = time.monotonic()
+        if not self._begin_s:
+            self._begin_s, self._begin_nbytes = now_s, progress.done_nbytes
+        total = progress.total_nbytes
+        percent = 100 * progress.done_nbytes // total if total else 0
+        if self._on_terminal and now_s - self._shown_s < LINE_INTERVAL_S:
+            return
+        if not self._on_terminal and abs(percent - self._shown_percent) < LOG_STEP_PERCENT:
+            return
+        self._shown_s, self._shown_percent = now_s, percent
+        rate = max(0, progress.done_nbytes - self._begin_nbytes) / max(now_s - self._begin_s, 1e-3)
+        of_total = f" of {format_nbytes(total)}" if total else ""
+        text = (
+            f"{percent:3d} %  {format_nbytes(progress.done_nbytes)}{of_total}  "
+            f"{rate / 1e6:.1f} MB/s  {progress.file}"
+        )
+        self._write(text)
+
+    def end(self) -> None:
+        """Leave the line, so that what follows stands below it."""
+        if self._width:
+            click.echo(err=True)
+            self._width = 0
+
+    def _write(self, text: str) -> None:
+        if not self._on_terminal:
+            click.echo(text, err=True)
+            return
+        click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
+        self._width = len(text)

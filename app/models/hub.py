@@ -1,0 +1,151 @@
+"""Models from Hugging Face."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import httpx2
+from huggingface_hub import constants, hf_hub_url
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
+
+from app.models.hub_errors import hub_errors
+from app.models.hub_files import CONFIG, HubFile, choose_files, list_files
+from app.models.inspection import inspect, require_known_config
+from app.models.part_file import PartFile
+from app.models.progress import DownloadProgress, ProgressCallback
+from app.models.source import HubSource
+from app.models.staging import Staging
+
+RETRY_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0)
+"""Waits between tries that brought nothing; one that brought something starts anew."""
+
+CHUNK_NBYTES = 1 << 18
+HTTP_PARTIAL_CONTENT = 206
+HTTP_TOO_MANY_REQUESTS = 429
+HTTP_SERVER_ERROR = 500
+
+
+def install_from_hub(models: Path, source: HubSource, *, on_progress: ProgressCallback) -> Path:
+    """Download a model into a folder of models, unless it is there, and return its folder or file.
+
+    Files come over plain HTTP with `Range`, because huggingface_hub's own download starts each file anew.
+    Raises a `ModelError` for whatever goes wrong; what has arrived is kept for the next try.
+    """
+    target = models / source.folder_name / (source.file or "")
+    if (target if source.file else target / CONFIG).exists():
+        return target
+    staging = Staging(models, source.id)
+    with staging.claim():
+        listing = list_files(source)
+        files = choose_files(source, listing.files)
+        download = _Download(source, listing.commit, staging, files, on_progress)
+        download.run()
+        staged = staging.folder / (source.file or "")
+        _remove_others(staging.folder, files)
+        inspect(staged)
+        _move(staged, target)
+        staging.discard()
+    return target
+
+
+class _Download:
+    """The transfer of the files of one model into its staging folder."""
+
+    def __init__(
+        self,
+        source: HubSource,
+        commit: str,
+        staging: Staging,
+        files: list[HubFile],
+        on_progress: ProgressCallback,
+    ) -> None:
+        self._source = source
+        self._commit = commit
+        self._staging = staging
+        self._files = files
+        self._on_progress = on_progress
+        self._total_nbytes = sum(file.checksum.nbytes for file in files)
+
+    def run(self) -> None:
+        """Bring every file, the config first: it tells whether the rest is worth its bytes."""
+        have = sum(path.stat().st_size for path in self._staging.folder.rglob("*") if path.is_file())
+        self._staging.require_space(max(0, self._total_nbytes - have))
+        done = 0
+        for file in self._files:
+            self._bring(file, done)
+            done += file.checksum.nbytes
+            if file.path == CONFIG:
+                require_known_config(self._staging.folder)
+
+    def _bring(self, file: HubFile, done_nbytes: int) -> None:
+        """Download one file, or what is missing of it, and check it."""
+        target = self._staging.folder / file.path
+
+        def report(nbytes: int) -> None:
+            self._on_progress(DownloadProgress(done_nbytes + nbytes, self._total_nbytes, file.path))
+
+        report(0)
+        if file.checksum.matches(target, report):
+            return
+        with hub_errors(self._source), PartFile(target, file.checksum, report) as part:
+            url = hf_hub_url(self._source.repo, file.path, revision=self._commit, endpoint=constants.ENDPOINT)
+            _transfer(url, part)
+            part.finish()
+
+
+def _transfer(url: str, part: PartFile) -> None:
+    """Append to a file until it is whole; goes on where a broken connection stopped."""
+    fruitless = 0
+    while part.nbytes < part.checksum.nbytes:
+        before = part.nbytes
+        try:
+            _request_rest(url, part)
+            if part.nbytes == before:
+                raise httpx2.RemoteProtocolError("the answer has no content")
+        except (httpx2.TransportError, HfHubHTTPError) as error:
+            fruitless = 1 if part.nbytes > before else fruitless + 1
+            if fruitless > len(RETRY_DELAYS_S) or not _passes(error):
+                raise
+            time.sleep(RETRY_DELAYS_S[fruitless - 1])
+
+
+def _request_rest(url: str, part: PartFile) -> None:
+    """Ask once for what is missing of a file and append what comes."""
+    headers = build_hf_headers(library_name="octavo") | {"Accept-Encoding": "identity"}
+    if part.nbytes:
+        headers["Range"] = f"bytes={part.nbytes}-"
+    timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
+    with get_session().stream("GET", url, headers=headers, timeout=timeout) as response:
+        hf_raise_for_status(response)
+        if response.status_code != HTTP_PARTIAL_CONTENT:
+            part.restart()
+        for chunk in response.iter_bytes(CHUNK_NBYTES):
+            part.append(chunk)
+
+
+def _passes(error: Exception) -> bool:
+    """Return whether an error may be gone at the next try."""
+    if isinstance(error, HfHubHTTPError):
+        status: int = error.response.status_code
+        return status >= HTTP_SERVER_ERROR or status == HTTP_TOO_MANY_REQUESTS
+    return not isinstance(error, httpx2.UnsupportedProtocol | httpx2.ProxyError)
+
+
+def _move(staged: Path, target: Path) -> None:
+    """Put a complete model into its place, at once; beside GGUF files that are there, the config last."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        for path in sorted(staged.iterdir(), key=lambda path: path.name == CONFIG):
+            path.replace(target / path.name)
+    else:
+        staged.replace(target)
+
+
+def _remove_others(folder: Path, files: list[HubFile]) -> None:
+    """Delete what an earlier try left of files that the repository no longer has."""
+    wanted = {folder / file.path for file in files}
+    for path in folder.rglob("*"):
+        if path.is_file() and path not in wanted:
+            path.unlink()
