@@ -1,0 +1,186 @@
+"""A thread's connection to a SQLite file: created whole or not at all, migrated, with short transactions."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from app.durable_files import sync_folder
+from app.store.backups import copy_before_migration
+from app.store.errors import DamagedStoreError, NewerSchemaError, store_errors
+
+log = logging.getLogger(__name__)
+
+BUSY_TIMEOUT_S = 5.0
+
+
+class StoreConnection:
+    """A connection that belongs to the thread that opened it; its errors are all `StoreError`s.
+
+    Attributes:
+        path: the file.
+    """
+
+    def __init__(self, path: Path, db: sqlite_utils.Database) -> None:
+        self.path = path
+        self._db = db
+
+    @classmethod
+    def open(cls, path: Path, migrations: Migrations) -> StoreConnection:
+        """Open `path`, creating it when it is missing and migrating it when it is old."""
+        path = path.resolve()
+        with _guarded(path):
+            if not path.exists():
+                if files_of(path)[0].exists():
+                    raise DamagedStoreError(f"{path} is missing, but not its log.")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                create_file(path, migrations)
+            if path.is_dir() or path.stat().st_size == 0:
+                raise DamagedStoreError(f"{path} is not a database.")
+            db = connect(path)
+            try:
+                _migrate(db, path, migrations)
+            except BaseException:
+                db.close()
+                raise
+        return cls(path, db)
+
+    @contextmanager
+    def read(self) -> Iterator[sqlite_utils.Database]:
+        """One unchanging view of the file for all queries inside."""
+        with _guarded(self.path):
+            if self._db.conn.in_transaction:
+                yield self._db
+                return
+            self._db.execute("BEGIN")
+            try:
+                yield self._db
+            finally:
+                self._db.rollback()
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite_utils.Database]:
+        """All changes inside or none of them; waits up to `BUSY_TIMEOUT_S` for another writer."""
+        with _guarded(self.path):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.commit()
+            finally:
+                self._db.rollback()
+
+    def empty_log(self) -> None:
+        """Write SQLite's log of changes back into the file, so that it holds no text that was deleted."""
+        with _guarded(self.path):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        with _guarded(self.path):
+            self._db.close()
+
+
+def connect(path: Path) -> sqlite_utils.Database:
+    """Return a connection with the settings that every connection to a store needs."""
+    conn = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    try:
+        conn.row_factory = sqlite3.Row
+        for pragma in ("foreign_keys=ON", "synchronous=FULL", "secure_delete=ON", "cell_size_check=ON"):
+            conn.execute(f"PRAGMA {pragma}")
+        (mode,) = conn.execute("PRAGMA journal_mode=WAL").fetchone()
+        if mode != "wal":
+            log.warning("%s uses the journal mode %s: its folder does not support WAL", path, mode)
+        return sqlite_utils.Database(conn, execute_plugins=False)
+    except BaseException:
+        conn.close()
+        raise
+
+
+def create_file(path: Path, migrations: Migrations, stop_before: str | None = None) -> None:
+    """Create an empty store, which appears under its name only when it is complete; an existing one stays."""
+    draft = path.with_name(f"{path.name}.new-{os.getpid()}-{threading.get_ident()}")
+    try:
+        draft.touch(mode=0o600)
+        db = connect(draft)
+        try:
+            migrations.apply(db, stop_before=stop_before)
+        finally:
+            db.close()
+        _publish(draft, path)
+    finally:
+        for leftover in files_of(draft):
+            leftover.unlink(missing_ok=True)
+
+
+def files_of(path: Path) -> tuple[Path, Path, Path]:
+    """Return SQLite's log and shared memory beside `path`, and `path` itself."""
+    return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"), path
+
+
+def suspicion_of(path: Path) -> Path:
+    """Return the empty file that asks the next start to check all of `path`, which showed damage in use."""
+    return path.with_name(f"{path.name}-suspect")
+
+
+def unknown_migrations(applied: set[str], migrations: Migrations) -> set[str]:
+    """Return those names of `applied` that this version of the program does not have."""
+    with contextlib.closing(sqlite_utils.Database(memory=True)) as blank:
+        return applied - {migration.name for migration in migrations.pending(blank)}
+
+
+def refuse_newer(path: Path, applied: set[str], migrations: Migrations) -> None:
+    """Raise a `NewerSchemaError` when a newer version of the program has written `path`."""
+    if unknown_migrations(applied, migrations):
+        raise NewerSchemaError(
+            f"{path} was written by a newer version of Octavo. Install that version to open it; "
+            "nothing was changed."
+        )
+
+
+@contextmanager
+def _guarded(path: Path) -> Iterator[None]:
+    try:
+        with store_errors(path):
+            yield
+    except DamagedStoreError as error:
+        log.error("%s: %s", path, error.__cause__ or error)
+        with contextlib.suppress(OSError):
+            suspicion_of(path).touch()
+        raise
+
+
+def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> None:
+    applied = {migration.name for migration in migrations.applied(db)}
+    refuse_newer(path, applied, migrations)
+    if not applied and db.table_names():
+        raise DamagedStoreError(f"{path} is a database of another program.")
+    pending = migrations.pending(db)
+    if not pending:
+        return
+    if applied:
+        copy = copy_before_migration(db.conn, path, pending[0].name)
+        log.info("copied %s to %s before it is migrated", path, copy)
+    # A migration that rebuilds a table would otherwise delete the rows that refer to it.
+    db.execute("PRAGMA foreign_keys=OFF")
+    migrations.apply(db)
+    db.execute("PRAGMA foreign_keys=ON")
+
+
+def _publish(draft: Path, path: Path) -> None:
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    except OSError:
+        # Some file systems have no hard links.
+        draft.rename(path)
+    sync_folder(path.parent)

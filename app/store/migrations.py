@@ -1,0 +1,113 @@
+"""The schema of `conversations.db`, one numbered migration after another.
+
+A migration that was released is never changed; the table `_sqlite_migrations` is the only record of what a
+file has gone through.
+"""
+
+from __future__ import annotations
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+CONVERSATIONS = Migrations("conversations")
+
+
+@CONVERSATIONS(name="001_conversations")
+def _conversations(db: sqlite_utils.Database) -> None:
+    # A parent is always older than its children, so that a walk to the root ends even in a damaged file.
+    # Self-references have no cascade: it would recurse once per message and stop at a depth of 1,000.
+    db.executescript("""
+        CREATE TABLE conversations (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            title TEXT NOT NULL,
+            renamed INTEGER NOT NULL DEFAULT 0,
+            created_at TEXT NOT NULL,
+            updated_at TEXT NOT NULL,
+            pinned INTEGER NOT NULL DEFAULT 0,
+            draft TEXT NOT NULL DEFAULT '',
+            leaf_id INTEGER,
+            deleted_at TEXT,
+            FOREIGN KEY (id, leaf_id) REFERENCES messages (conversation_id, id)
+                DEFERRABLE INITIALLY DEFERRED
+        ) STRICT;
+
+        CREATE TABLE messages (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+            parent_id INTEGER CHECK (parent_id < id),
+            role TEXT NOT NULL CHECK (role IN ('user', 'assistant')),
+            text TEXT NOT NULL,
+            created_at TEXT NOT NULL,
+            state TEXT NOT NULL
+                CHECK (state IN ('complete', 'streaming', 'stopped', 'interrupted', 'failed')),
+            model TEXT,
+            stats TEXT,
+            error TEXT,
+            UNIQUE (conversation_id, id),
+            FOREIGN KEY (conversation_id, parent_id) REFERENCES messages (conversation_id, id)
+        ) STRICT;
+
+        CREATE TABLE documents (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            digest BLOB NOT NULL UNIQUE,
+            text TEXT NOT NULL
+        ) STRICT;
+
+        CREATE TABLE attachments (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+            document_id INTEGER NOT NULL REFERENCES documents (id),
+            title TEXT NOT NULL,
+            source TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            num_pages INTEGER,
+            num_textless_pages INTEGER NOT NULL,
+            encoding TEXT,
+            encoding_guessed INTEGER NOT NULL,
+            in_draft INTEGER NOT NULL DEFAULT 1
+        ) STRICT;
+
+        CREATE TABLE message_attachments (
+            id INTEGER PRIMARY KEY,
+            message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            attachment_id INTEGER NOT NULL REFERENCES attachments (id),
+            position INTEGER NOT NULL,
+            UNIQUE (message_id, position)
+        ) STRICT;
+
+        CREATE INDEX messages_by_parent ON messages (conversation_id, parent_id);
+        CREATE INDEX messages_streaming ON messages (id) WHERE state = 'streaming';
+        CREATE INDEX attachments_by_conversation ON attachments (conversation_id, in_draft);
+        CREATE INDEX attachments_by_document ON attachments (document_id);
+        CREATE INDEX message_attachments_by_attachment ON message_attachments (attachment_id);
+
+        CREATE TRIGGER messages_final BEFORE UPDATE ON messages
+        WHEN OLD.state <> 'streaming'
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+
+        CREATE TRIGGER messages_place BEFORE UPDATE OF id, conversation_id, parent_id, role, created_at
+        ON messages
+        BEGIN SELECT RAISE (ABORT, 'a message never changes its place'); END;
+
+        CREATE TRIGGER messages_kept BEFORE DELETE ON messages
+        WHEN EXISTS (SELECT 1 FROM conversations WHERE id = OLD.conversation_id)
+        BEGIN SELECT RAISE (ABORT, 'messages go only with their conversation'); END;
+
+        CREATE TRIGGER message_attachments_added BEFORE INSERT ON message_attachments
+        WHEN EXISTS (SELECT 1 FROM messages WHERE id = NEW.message_id AND state <> 'streaming')
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+
+        CREATE TRIGGER message_attachments_changed BEFORE UPDATE ON message_attachments
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+
+        CREATE TRIGGER message_attachments_kept BEFORE DELETE ON message_attachments
+        WHEN EXISTS (SELECT 1 FROM messages WHERE id = OLD.message_id)
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+
+        CREATE TRIGGER attachments_sent BEFORE UPDATE ON attachments
+        WHEN NOT OLD.in_draft
+        BEGIN SELECT RAISE (ABORT, 'an attachment that was sent never changes'); END;
+
+        CREATE TRIGGER documents_final BEFORE UPDATE ON documents
+        BEGIN SELECT RAISE (ABORT, 'the text of a document never changes'); END;
+    """)

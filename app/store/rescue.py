@@ -1,0 +1,156 @@
+"""Replacing a damaged store by a new one that holds all that could still be read.
+
+The new file is built beside the damaged one and gets the name `*.rescued` when it is complete; only then is
+the damaged one moved aside. A process that is killed at any point leaves files from which the next start goes
+on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from app.durable_files import dated_name, sync_folder
+from app.store.connection import connect, create_file, files_of, refuse_newer, suspicion_of
+from app.store.salvage import DamagedFile, Row, damaged_file
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Rescue:
+    """What came of a rescue.
+
+    Attributes:
+        moved_aside: where the damaged file is now.
+        num_messages: messages in the new file.
+    """
+
+    moved_aside: Path
+    num_messages: int
+
+
+def has_unfinished_rescue(path: Path) -> bool:
+    """Return whether a rescue of `path` was cut off after the new file was complete."""
+    return _rescued(path).exists()
+
+
+def rescue_store(path: Path, migrations: Migrations) -> Rescue:
+    """Put a new store in the place of the damaged one at `path`, which gets a dated name beside it.
+
+    The new store has the schema of the damaged one as far as that is known; opening it migrates it.
+    """
+    rescued = _rescued(path)
+    if not rescued.exists():
+        _build(path, rescued, migrations)
+    aside = _move_aside(path)
+    rescued.rename(path)
+    suspicion_of(path).unlink(missing_ok=True)
+    sync_folder(path.parent)
+    with contextlib.closing(connect(path)) as db:
+        return Rescue(aside, db.table("messages").count)
+
+
+def _rescued(path: Path) -> Path:
+    return path.with_name(f"{path.name}.rescued")
+
+
+def _move_aside(path: Path) -> Path:
+    aside = dated_name(path, "damaged")
+    # The log goes first: beside another file of this name SQLite would write its content into that one.
+    for part, target in zip(files_of(path), files_of(aside), strict=True):
+        if part.exists():
+            part.rename(target)
+    sync_folder(path.parent)
+    return aside
+
+
+def _build(path: Path, rescued: Path, migrations: Migrations) -> None:
+    unfinished = path.with_name(f"{path.name}.rescuing")
+    try:
+        _delete(unfinished)
+        create_file(unfinished, migrations)
+        if path.is_file():
+            with damaged_file(path, template=unfinished) as source:
+                if source is not None:
+                    _fill(unfinished, source, path, migrations)
+        unfinished.rename(rescued)
+    finally:
+        _delete(unfinished)
+
+
+def _fill(unfinished: Path, source: DamagedFile, path: Path, migrations: Migrations) -> None:
+    applied = source.applied_migrations()
+    refuse_newer(path, applied, migrations)
+    with contextlib.closing(sqlite_utils.Database(memory=True)) as blank:
+        missing = [entry.name for entry in migrations.pending(blank) if entry.name not in applied]
+    if applied and missing:
+        _delete(unfinished)
+        create_file(unfinished, migrations, stop_before=missing[0])
+    with contextlib.closing(connect(unfinished)) as db:
+        db.execute("PRAGMA foreign_keys=OFF")
+        with db.atomic():
+            _copy_rows(db, source)
+        for violation in db.execute("PRAGMA foreign_key_check"):
+            log.error("the rescued store has a reference to nothing: %s", tuple(violation))
+
+
+def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
+    tables = [name for name in db.table_names() if not name.startswith(("sqlite_", "_sqlite_", "messages"))]
+    for table in tables:
+        for row in source.rows(table):
+            _insert(db, table, row)
+    db.executescript("""
+        DELETE FROM attachments WHERE document_id NOT IN (SELECT id FROM documents);
+        DELETE FROM message_attachments WHERE attachment_id NOT IN (SELECT id FROM attachments);
+    """)
+    # Messages come after their attachments, which could not be added to a final message.
+    _insert_messages(db, source.rows("messages"))
+    db.executescript("""
+        INSERT INTO conversations (id, title, renamed, created_at, updated_at)
+            SELECT conversation_id, 'Rescued conversation', 1, min(created_at), max(created_at) FROM messages
+            WHERE conversation_id NOT IN (SELECT id FROM conversations) GROUP BY conversation_id;
+        UPDATE conversations
+            SET leaf_id = (SELECT max(id) FROM messages WHERE conversation_id = conversations.id)
+            WHERE NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = leaf_id
+                              AND conversation_id = conversations.id);
+        DELETE FROM message_attachments WHERE message_id NOT IN (SELECT id FROM messages);
+        DELETE FROM attachments WHERE conversation_id NOT IN (SELECT id FROM conversations);
+    """)
+
+
+def _insert_messages(db: sqlite_utils.Database, rows: Iterable[Row]) -> None:
+    """Insert messages; one whose parent is lost goes below the message before it in its conversation."""
+    previous: dict[object, object] = {}
+    conversation_of: dict[object, object] = {}
+    for row in rows:
+        message_id, conversation_id, parent_id = row["id"], row["conversation_id"], row["parent_id"]
+        if parent_id is not None and conversation_of.get(parent_id) != conversation_id:
+            row["parent_id"] = previous.get(conversation_id)
+        if _insert(db, "messages", row):
+            previous[conversation_id] = message_id
+            conversation_of[message_id] = conversation_id
+
+
+def _insert(db: sqlite_utils.Database, table: str, row: Row) -> bool:
+    columns = ", ".join(f'"{column}"' for column in row)
+    places = ", ".join("?" * len(row))
+    try:
+        db.execute(f'INSERT INTO "{table}" ({columns}) VALUES ({places})', list(row.values()))
+    except sqlite3.IntegrityError as error:
+        # Damaged rows that can be read break the rules of the schema.
+        log.warning("a row of %s is lost: %s", table, error)
+        return False
+    return True
+
+
+def _delete(path: Path) -> None:
+    for part in files_of(path):
+        part.unlink(missing_ok=True)
