@@ -109,10 +109,14 @@ def _sampling(table: dict[str, Any], problems: list[str]) -> SamplingParams:
             log.warning("the setting sampling.%s is unknown", key)
             continue
         try:
-            params = dataclasses.replace(params, **{key: _number(key, value)})
+            params = _with(params, key, _number(key, value))
         except OctavoError as error:
             problems.append(f"sampling.{str(error).rstrip('.')}")
     return params
+
+
+def _with(params: SamplingParams, key: str, value: float) -> SamplingParams:
+    return SamplingParams(**{**dataclasses.asdict(params), key: value})
 
 
 def _number(key: str, value: object) -> float:

@@ -182,8 +182,8 @@ class ConversationStore:
         state: MessageState,
         stats: GenerationStats | None = None,
         error: str | None = None,
-    ) -> None:
-        """Give a reply its last text and its final state, after which it never changes."""
+    ) -> Message:
+        """Give a reply its last text and its final state, after which it never changes; return it."""
         if state is MessageState.STREAMING:
             raise ValueError("STREAMING is not a final state")
         with self._connection.write() as db:
@@ -192,6 +192,7 @@ class ConversationStore:
             conversation_id, _ = messages.place_of(db, message_id)
             sql = "UPDATE conversations SET updated_at = ? WHERE id = ?"
             db.execute(sql, (messages.now_text(), conversation_id))
+            return messages.message(db, message_id)
 
     def message(self, message_id: int) -> Message:
         """Return one message."""
