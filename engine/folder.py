@@ -1,0 +1,118 @@
+"""MLX model folders: config.json, safetensors and tokenizer files."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any
+
+from engine.backend import start_backend
+from engine.errors import ModelError, UnsupportedModelError
+from engine.safetensors_header import StoredTensor
+
+Config = dict[str, Any]
+
+_TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "tiktoken.model", "*.tiktoken")
+
+_DTYPE_WORDS = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+
+
+def read_config(folder: Path) -> Config:
+    """Return a folder's config.json.
+
+    Raises:
+        ModelError: missing or damaged.
+        UnsupportedModelError: it asks for Python code from the folder to be run.
+    """
+    path = folder / "config.json"
+    if not path.is_file():
+        raise ModelError(f"{folder.name} is no MLX model: there is no config.json in the folder.")
+    try:
+        config = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{folder.name} has a damaged config.json. Download it again.") from error
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
+        raise ModelError(f"{folder.name} has a config.json that names no model_type.")
+    if config.get("model_file"):
+        raise UnsupportedModelError(
+            f"{folder.name} needs Python code of its own ({config['model_file']}) to be run; Octavo does not "
+            "run it."
+        )
+    return config
+
+
+def require_model_type(folder: Path, config: Config) -> None:
+    """Raise an `UnsupportedModelError` that names a model type which mlx-lm does not have."""
+    start_backend()
+    from mlx_lm.utils import MODEL_REMAPPING
+
+    name: str = config["model_type"]
+    module: str = MODEL_REMAPPING.get(name, name)
+    if module.isidentifier() and importlib.util.find_spec(f"mlx_lm.models.{module}") is not None:
+        return
+    kind = "a model for images and text of the type" if "vision_config" in config else "of the type"
+    raise UnsupportedModelError(f"{folder.name} is {kind} {name}, which mlx-lm does not run.")
+
+
+def require_tokenizer(folder: Path) -> None:
+    """Raise a `ModelError` when the folder has no tokenizer."""
+    if not any(any(folder.glob(pattern)) for pattern in _TOKENIZER_FILES):
+        raise ModelError(
+            f"{folder.name} is incomplete: it has no tokenizer (tokenizer.json). Download it again."
+        )
+
+
+def text_config(config: Config) -> Config:
+    """Return the part of a config that describes the language model."""
+    nested = config.get("text_config")
+    return config | nested if isinstance(nested, dict) else config
+
+
+def quantization(config: Config) -> Config | None:
+    """Return how the weights are quantized; None when they are not."""
+    for part in (config, text_config(config)):
+        for key in ("quantization", "quantization_config"):
+            if isinstance(part.get(key), dict):
+                return dict(part[key])
+    return None
+
+
+def quantization_words(config: Config, tensors: dict[str, StoredTensor]) -> str:
+    """Return how the weights are stored, for people: `4-bit, group 64`, `AWQ 4-bit` or `bfloat16`."""
+    settings = quantization(config)
+    if settings is None:
+        nbytes: dict[str, int] = {}
+        for tensor in tensors.values():
+            nbytes[tensor.dtype] = nbytes.get(tensor.dtype, 0) + tensor.nbytes
+        largest = max(nbytes, key=lambda dtype: nbytes[dtype])
+        return _DTYPE_WORDS.get(largest, largest)
+    method = settings.get("quant_method") or settings.get("mode", "affine")
+    words = f"{settings['bits']}-bit" if "bits" in settings else ""
+    if "group_size" in settings:
+        words += f", group {settings['group_size']}"
+    return words if method == "affine" and words else f"{str(method).upper()} {words}".strip()
+
+
+def num_parameters(config: Config, tensors: dict[str, StoredTensor]) -> int:
+    """Count parameters: packed integers as what they unpack to, scales and biases not at all."""
+    settings = quantization(config) or {}
+    total = 0
+    for name, tensor in tensors.items():
+        stem, _, part = name.rpartition(".")
+        scales = tensors.get(f"{stem}.scales")
+        if scales is None:
+            total += tensor.size
+        elif part in ("weight", "qweight"):
+            total += _unpacked_size(settings.get(stem), settings, tensor, scales)
+        elif part == "bias":
+            total += tensor.size
+    return total
+
+
+def _unpacked_size(layer: object, settings: Config, weight: StoredTensor, scales: StoredTensor) -> int:
+    own = layer if isinstance(layer, dict) else {}
+    group_size = own.get("group_size") or settings.get("group_size")
+    if isinstance(group_size, int) and weight.dtype == "U32":
+        return scales.size * group_size
+    return weight.size * 32 // int(own.get("bits") or settings.get("bits") or 4)
