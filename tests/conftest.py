@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import platformdirs
 import pytest
 
+from tests.display import x_display as x_display
+
 if TYPE_CHECKING:
     from engine.backend import Backend
 
