@@ -11,7 +11,7 @@ from engine.engine import MIN_ANSWER_TOKENS
 from ui.token_counts import TokenCounts
 
 TURN_TOKENS = 5
-"""What a chat template puts around one turn: its markers and its role. Templates differ; this is the usual."""
+"""What a chat template usually puts around one turn: its markers and its role."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,7 @@ from engine.events import GenerationStats, PrefillProgress
 from ui.chat.view import ChatView
 from ui.reply_stream import ReplyStream
 
-NEW_TITLE = "New conversation"
 _PAGE = 50
-_TITLE_CHARS = 60
 _DRAFT_DELAY_MS = 1000
 
 
@@ -86,10 +84,9 @@ class ConversationSession(QObject):
     def send(self, text: str, attachment_ids: Sequence[int], settings: ReplySettings) -> None:
         """Add the user's message to the path and ask for an answer."""
         assert self.conversation_id is not None
-        self._draft_timer.stop()
         message = self._store.add_user_message(self.conversation_id, self.leaf_id, text, list(attachment_ids))
+        self._draft_timer.stop()
         self.draft = ""
-        self._name_conversation(message)
         self.messages.append(message)
         self._num_shown += 1
         self._view.append_message(message)
@@ -111,9 +108,7 @@ class ConversationSession(QObject):
         assert self.conversation_id is not None
         old = self._store.message(message_id)
         ids = [attachment.id for attachment in old.attachments]
-        draft = self.draft
-        new = self._store.add_user_message(self.conversation_id, old.parent_id, text, ids)
-        self.set_draft(draft)
+        new = self._store.add_user_message(self.conversation_id, old.parent_id, text, ids, keep_draft=True)
         self._show_path(new.id)
         self.list_changed.emit()
         self._stream.request(self.conversation_id, new.id, settings)
@@ -128,16 +123,6 @@ class ConversationSession(QObject):
         if self._draft_timer.isActive() and self.conversation_id is not None:
             self._store.set_draft(self.conversation_id, self.draft)
         self._draft_timer.stop()
-
-    def _name_conversation(self, message: Message) -> None:
-        """Give a conversation without a title the beginning of its first message."""
-        conversation = self._store.conversation(message.conversation_id)
-        if conversation.title != NEW_TITLE or message.parent_id is not None:
-            return
-        words = " ".join(message.text.split()) or ", ".join(item.title for item in message.attachments)
-        if words:
-            title = words if len(words) <= _TITLE_CHARS else words[: _TITLE_CHARS - 1].rstrip() + "…"
-            self._store.rename(conversation.id, title)
 
     def _show_path(self, leaf_id: int | None) -> None:
         self.messages = self._store.path(leaf_id) if leaf_id is not None else []

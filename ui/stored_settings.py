@@ -7,8 +7,9 @@ import logging
 from pathlib import Path
 from typing import Any
 
-from app.settings import Settings, save_settings
 from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.settings import Settings, save_settings
 
 log = logging.getLogger(__name__)
 _SAVE_DELAY_MS = 500

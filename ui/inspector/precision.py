@@ -21,8 +21,51 @@ from engine.kv.precision import KVBits
 from engine.wording import format_nbytes
 
 
+class PrecisionButtons(QFrame):
+    """Three buttons of which one is down: 16, 8 or 4 bits.
+
+    Signals:
+        bits_chosen: the `KVBits` that the user chose.
+    """
+
+    bits_chosen = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setObjectName("segments")
+        self._group = QButtonGroup(self)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(3, 3, 3, 3)
+        row.setSpacing(2)
+        for bits in KVBits:
+            button = QPushButton(f"{int(bits)}-bit")
+            button.setProperty("kind", "segment")
+            button.setCheckable(True)
+            button.setAccessibleName(f"KV cache in {int(bits)} bits")
+            self._group.addButton(button, int(bits))
+            row.addWidget(button, 1)
+        self._group.idClicked.connect(self._on_clicked)
+        self.set_bits(KVBits.BITS_16)
+
+    @property
+    def bits(self) -> KVBits:
+        """The precision chosen now."""
+        return KVBits(self._group.checkedId())
+
+    def set_bits(self, bits: KVBits) -> None:
+        """Show `bits` as chosen."""
+        self._group.button(int(bits)).setChecked(True)
+
+    def set_tip(self, bits: KVBits, tip: str) -> None:
+        """Give one button a tooltip."""
+        self._group.button(int(bits)).setToolTip(tip)
+
+    def _on_clicked(self, bits: int) -> None:
+        self.bits_chosen.emit(KVBits(bits))
+
+
 class PrecisionPanel(QWidget):
-    """Buttons for 16, 8 and 4 bits with the memory that each takes for the loaded model.
+    """The choice of precision, and the memory that it takes for the loaded model.
 
     Signals:
         bits_chosen: the `KVBits` that the user chose.
@@ -34,11 +77,8 @@ class PrecisionPanel(QWidget):
         super().__init__(parent)
         self._loaded: LoadedModel | None = None
         self._stats: GenerationStats | None = None
-        self._buttons = {bits: self._make_button(bits) for bits in KVBits}
-        self._group = QButtonGroup(self)
-        for bits, button in self._buttons.items():
-            self._group.addButton(button, int(bits))
-        self._group.idClicked.connect(self._on_clicked)
+        self._buttons = PrecisionButtons()
+        self._buttons.bits_chosen.connect(self._on_chosen)
         self._per_token = _value_label("KV bytes per token")
         self._now = _value_label("KV memory now")
         self._fits = _value_label("Context that fits")
@@ -47,23 +87,23 @@ class PrecisionPanel(QWidget):
         self._hint.setWordWrap(True)
         self._hint.hide()
         self._lay_out()
-        self.set_bits(KVBits.BITS_16)
+        self._refresh()
 
     @property
     def bits(self) -> KVBits:
         """The precision chosen now."""
-        return KVBits(self._group.checkedId())
+        return self._buttons.bits
 
     def set_bits(self, bits: KVBits) -> None:
         """Show `bits` as chosen."""
-        self._buttons[bits].setChecked(True)
+        self._buttons.set_bits(bits)
         self._refresh()
 
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Show the figures of the loaded model; None when there is none."""
         self._loaded = loaded
-        for bits, button in self._buttons.items():
-            button.setToolTip(self._tip(bits))
+        for bits in KVBits:
+            self._buttons.set_tip(bits, self._tip(bits))
         self._refresh()
 
     def set_stats(self, stats: GenerationStats | None) -> None:
@@ -71,21 +111,7 @@ class PrecisionPanel(QWidget):
         self._stats = stats
         self._refresh()
 
-    def _make_button(self, bits: KVBits) -> QPushButton:
-        button = QPushButton(f"{int(bits)}-bit")
-        button.setProperty("kind", "segment")
-        button.setCheckable(True)
-        button.setAccessibleName(f"KV cache in {int(bits)} bits")
-        return button
-
     def _lay_out(self) -> None:
-        segments = QFrame()
-        segments.setObjectName("segments")
-        row = QHBoxLayout(segments)
-        row.setContentsMargins(3, 3, 3, 3)
-        row.setSpacing(2)
-        for button in self._buttons.values():
-            row.addWidget(button, 1)
         facts = QGridLayout()
         facts.setVerticalSpacing(5)
         facts.setColumnStretch(1, 1)
@@ -100,13 +126,13 @@ class PrecisionPanel(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(10)
-        column.addWidget(segments)
+        column.addWidget(self._buttons)
         column.addLayout(facts)
         column.addWidget(self._hint)
 
-    def _on_clicked(self, bits: int) -> None:
+    def _on_chosen(self, bits: KVBits) -> None:
         self._refresh()
-        self.bits_chosen.emit(KVBits(bits))
+        self.bits_chosen.emit(bits)
 
     def _plan_for(self, bits: KVBits) -> LoadPlan | None:
         return None if self._loaded is None else self._loaded.plan_at(bits)

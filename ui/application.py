@@ -1,0 +1,106 @@
+"""Starting the window and ending it."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from PySide6.QtCore import QTimer
+from PySide6.QtWidgets import QApplication, QMessageBox
+
+from app.logs import set_up_logging
+from app.paths import AppPaths
+from app.settings import load_settings
+from app.store.conversations import ConversationStore
+from app.store.db import open_store
+from engine.errors import OctavoError
+from ui.background import BackgroundJob
+from ui.engine_thread import EngineThread
+from ui.main_window import MainWindow
+from ui.notifications import Notifications
+from ui.single_instance import Claim, SingleInstance
+from ui.stored_settings import StoredSettings
+from ui.theme import Theme, app_icon
+
+log = logging.getLogger(__name__)
+_JOBS_MS = 3000
+_SIGNAL_MS = 250
+
+
+def main(paths: AppPaths, files: Sequence[Path] = ()) -> int:
+    """Open the window on a data folder, with `files` attached; return the exit status."""
+    app = QApplication(sys.argv[:1])
+    app.setApplicationName("Octavo")
+    app.setApplicationDisplayName("Octavo")
+    app.setDesktopFileName("octavo")
+    app.setWindowIcon(app_icon())
+    instance = SingleInstance(paths.home)
+    claim = instance.claim(files)
+    if claim is Claim.PASSED_ON:
+        return 0
+    if claim is Claim.NO_ANSWER:
+        return _refuse("Octavo is running already but does not answer. End it, then start it again.")
+    set_up_logging(paths, logging.INFO)
+    try:
+        return _run(app, paths, instance, files)
+    finally:
+        instance.release()
+
+
+def _run(app: QApplication, paths: AppPaths, instance: SingleInstance, files: Sequence[Path]) -> int:
+    notifications = Notifications()
+    settings, settings_message = load_settings(paths.settings_file)
+    Theme.current().set_choice(settings.theme)
+    try:
+        store, report = open_store(paths.conversations_db)
+    except OctavoError as error:
+        log.exception("the conversations could not be opened")
+        return _refuse(str(error))
+    store.mark_interrupted()
+    store.purge_deleted()
+    stored = StoredSettings(paths.settings_file, settings)
+    window = MainWindow(paths, store, stored, notifications, EngineThread(paths))
+    notifications.install_hooks()
+    instance.activated.connect(window.activate)
+    if settings_message:
+        notifications.warning("The settings were damaged", settings_message)
+    if report.message:
+        notifications.warning("The conversations were damaged", report.message)
+    window.show()
+    window.start([file.absolute() for file in files])
+    ticker = _close_on_signals(window)
+    status = app.exec()
+    ticker.stop()
+    _end(store, notifications)
+    return status
+
+
+def _close_on_signals(window: MainWindow) -> QTimer:
+    """Close the window, and so save, on Ctrl+C and on a request of the system to end."""
+
+    def close(_number: int, _frame: FrameType | None) -> None:
+        window.close()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, close)
+    # Python runs its signal handlers between bytecodes only; an idle event loop executes none.
+    ticker = QTimer(window)
+    ticker.timeout.connect(window.isVisible)
+    ticker.start(_SIGNAL_MS)
+    return ticker
+
+
+def _end(store: ConversationStore, notifications: Notifications) -> None:
+    BackgroundJob.cancel_all(_JOBS_MS)
+    notifications.remove_hooks()
+    store.close()
+
+
+def _refuse(sentence: str) -> int:
+    box = QMessageBox(QMessageBox.Icon.Warning, "Octavo", sentence)
+    box.exec()
+    return 1

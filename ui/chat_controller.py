@@ -1,0 +1,250 @@
+"""What happens between the composer, the documents, the open conversation and the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+
+from app.chat import ReplySettings
+from app.store.conversations import ConversationStore
+from ui.attachments import DraftAttachments
+from ui.chat.composer import Composer
+from ui.chat.view import ChatView
+from ui.context_budget import ContextBudget, ContextUse
+from ui.conversation_session import ConversationSession
+from ui.engine_thread import EngineState, EngineThread
+from ui.notifications import Notifications
+from ui.reply_stream import ReplyStream
+from ui.stored_settings import StoredSettings
+from ui.token_counts import TokenCounts
+
+
+class ChatController(QObject):
+    """Sends what is written, when it may be sent, and says why when it may not.
+
+    Attributes:
+        session: the open conversation.
+        stream: the reply that is being written.
+        attachments: the documents beside the message that is being written.
+
+    Signals:
+        list_changed: the list of conversations must be read again.
+        opened: another conversation is open.
+        changed: messages, figures or the engine's state changed.
+    """
+
+    list_changed = Signal()
+    opened = Signal()
+    changed = Signal()
+
+    def __init__(
+        self,
+        store: ConversationStore,
+        engine: EngineThread,
+        settings: StoredSettings,
+        notifications: Notifications,
+        view: ChatView,
+        composer: Composer,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._store = store
+        self._engine = engine
+        self._settings = settings
+        self._composer = composer
+        self._counts = TokenCounts(self)
+        self._budget = ContextBudget(self._counts)
+        self.attachments = DraftAttachments(store, self._counts, self)
+        self.stream = ReplyStream(engine, self)
+        self.session = ConversationSession(store, view, self.stream, self)
+        self._connect_session(view)
+        self._connect_composer(composer)
+        self._counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
+        self.attachments.failed.connect(
+            lambda error: notifications.error("A document could not be read", error)
+        )
+        settings.changed.connect(self._refresh)
+        engine.model_loaded.connect(self._on_model)
+        engine.model_unloaded.connect(self._on_model)
+        engine.state_changed.connect(self._refresh)
+
+    def open(self, conversation_id: int) -> None:
+        """Show a conversation."""
+        if conversation_id != self.session.conversation_id:
+            self.session.open(conversation_id)
+
+    def open_newest(self) -> None:
+        """Show the conversation that changed last, or a new one."""
+        conversations = self._store.conversations()
+        if conversations:
+            self.open(max(conversations, key=lambda conversation: conversation.updated_at).id)
+        else:
+            self.new()
+
+    def new(self) -> None:
+        """Show an empty conversation: one that is still unused, or a new one."""
+        self.session.save_draft()
+        unused = next(
+            (
+                conversation
+                for conversation in self._store.conversations()
+                if conversation.leaf_id is None
+                and not conversation.draft
+                and not conversation.pinned
+                and not self._store.draft_attachments(conversation.id)
+                and conversation.id != self._reading_id()
+            ),
+            None,
+        )
+        conversation = unused or self._store.create_conversation()
+        self.list_changed.emit()
+        self.open(conversation.id)
+        self._composer.setFocus()
+
+    def delete(self, conversation_id: int) -> str:
+        """Delete a conversation, stopping its reply first, and return its title."""
+        if self.stream.conversation_id == conversation_id:
+            self.stream.stop()
+        title = self._store.conversation(conversation_id).title
+        if self.session.conversation_id == conversation_id:
+            self.session.save_draft()
+        self._store.delete(conversation_id)
+        if self.session.conversation_id == conversation_id:
+            self.session.conversation_id = None
+            self.open_newest()
+        self.list_changed.emit()
+        return title
+
+    def undo_delete(self, conversation_id: int) -> None:
+        """Bring a deleted conversation back and show it."""
+        self._store.undo_delete(conversation_id)
+        self.list_changed.emit()
+        self.open(conversation_id)
+
+    def add_files(self, paths: Sequence[Path]) -> None:
+        """Read documents into the draft."""
+        self.attachments.add(paths)
+        self._composer.setFocus()
+
+    def send(self, text: str) -> None:
+        """Send the text with its documents, or say why not; nothing is lost then."""
+        text = text.strip()
+        refusal = self._refusal(text)
+        if refusal:
+            self._composer.set_hint(refusal)
+            return
+        ids = [attachment.id for attachment in self.attachments.attachments]
+        self.session.send(text, ids, self._reply_settings())
+        self._composer.set_text("")
+        self.attachments.taken()
+
+    def shut_down(self) -> None:
+        """Save the draft and stop what runs beside the engine."""
+        self.session.save_draft()
+        self.attachments.stop()
+        self._counts.stop()
+
+    def _connect_session(self, view: ChatView) -> None:
+        self.session.opened.connect(self._on_opened)
+        self.session.path_changed.connect(self._refresh)
+        self.session.list_changed.connect(self.list_changed)
+        self.stream.busy_changed.connect(self._refresh)
+        self._counts.counted.connect(self._refresh)
+        self.attachments.changed.connect(self._refresh)
+        view.regenerate_requested.connect(self._regenerate)
+        view.edit_requested.connect(self._edit)
+
+    def _connect_composer(self, composer: Composer) -> None:
+        composer.submitted.connect(self.send)
+        composer.stop_requested.connect(self.stream.stop)
+        composer.files_dropped.connect(self.add_files)
+        composer.text_edited.connect(self._on_text_edited)
+        composer.attachment_removed.connect(self.attachments.remove)
+        composer.encoding_changed.connect(self.attachments.set_encoding)
+
+    def _reading_id(self) -> int | None:
+        return self.session.conversation_id if self.attachments.is_reading else None
+
+    def _reply_settings(self) -> ReplySettings:
+        settings = self._settings.value
+        return ReplySettings(settings.sampling, settings.kv_bits, settings.system_prompt)
+
+    def _regenerate(self, message_id: int) -> None:
+        refusal = self._engine_refusal()
+        if refusal:
+            self._composer.set_hint(refusal)
+        else:
+            self.session.regenerate(message_id, self._reply_settings())
+
+    def _edit(self, message_id: int, text: str) -> None:
+        refusal = self._engine_refusal()
+        if refusal:
+            self._composer.set_hint(refusal)
+        else:
+            self.session.edit(message_id, text, self._reply_settings())
+
+    def _engine_refusal(self) -> str:
+        """Return why nothing can be answered now; empty when it can."""
+        if self.stream.conversation_id is not None:
+            return "A reply is being written. Stop it, or wait until it is finished."
+        if self._engine.state is EngineState.LOADING:
+            return "The model is still loading."
+        if self._engine.loaded is None:
+            return "Choose a model first."
+        return ""
+
+    def _refusal(self, text: str) -> str:
+        """Return why `text` cannot be sent now; empty when it can."""
+        if not text and not self.attachments.attachments:
+            return "Write something first."
+        if self.attachments.is_reading:
+            return "A document is still being read."
+        return self._engine_refusal() or self._surplus_sentence(self._use(text))
+
+    def _use(self, text: str) -> ContextUse:
+        loaded = self._engine.loaded
+        limit = loaded.plan_at(self._settings.value.kv_bits).fitting_tokens if loaded is not None else None
+        return self._budget.use(
+            self.session.messages,
+            self._settings.value.system_prompt,
+            text,
+            self.attachments.attachments,
+            limit,
+        )
+
+    def _surplus_sentence(self, use: ContextUse) -> str:
+        if not use.surplus_tokens:
+            return ""
+        what = "Remove a document, " if self.attachments.attachments else "Shorten the message, "
+        return (
+            f"This is {use.surplus_tokens:,} tokens more than the context holds. {what}choose a lower KV "
+            "precision if memory is the limit, or start a new conversation."
+        )
+
+    def _on_text_edited(self, text: str) -> None:
+        self.session.set_draft(text)
+        self._refresh()
+
+    def _on_opened(self) -> None:
+        assert self.session.conversation_id is not None
+        self._composer.set_text(self.session.draft)
+        self.attachments.open(self.session.conversation_id)
+        self._refresh()
+        self.opened.emit()
+
+    def _on_model(self) -> None:
+        loaded = self._engine.loaded
+        self._counts.set_counter(loaded.counter if loaded is not None else None)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Bring the composer in line with everything that it depends on."""
+        use = self._use(self.session.draft.strip())
+        self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
+        self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
+        self._composer.set_context(use.used_tokens, use.limit_tokens)
+        self._composer.set_busy(self.session.is_streaming)
+        self._composer.set_hint(self._surplus_sentence(use))
+        self.changed.emit()

@@ -1,0 +1,338 @@
+"""The window: three panes, the bar above, and what ties them together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from PySide6.QtCore import QSettings, Qt, QUrl
+from PySide6.QtGui import (
+    QCloseEvent,
+    QDesktopServices,
+    QDragEnterEvent,
+    QDragLeaveEvent,
+    QDragMoveEvent,
+    QDropEvent,
+    QKeySequence,
+    QShortcut,
+)
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from app.documents.extract import file_filter
+from app.paths import AppPaths
+from app.store.conversations import ConversationStore
+from ui.about import AboutDialog
+from ui.busy_bar import BusyBar
+from ui.chat.composer import Composer
+from ui.chat.drop import DropOverlay, paths_from_mime
+from ui.chat.view import ChatView
+from ui.chat_controller import ChatController
+from ui.conversations.pane import ConversationPane
+from ui.engine_thread import EngineState, EngineThread, Failure
+from ui.inspector.pane import InspectorPane
+from ui.menus import Commands, build_menus
+from ui.models.controller import ModelController
+from ui.notifications import Level, Notice, NotificationBar, Notifications
+from ui.stored_settings import StoredSettings
+from ui.theme import CHOICES, Theme, app_icon
+from ui.top_bar import TopBar
+from ui.welcome import Welcome
+
+_LEFT_WIDTH, _RIGHT_WIDTH = 260, 280
+
+
+class MainWindow(QMainWindow):
+    """Owns the widgets and controllers of one data folder.
+
+    Attributes:
+        chat: the open conversation and all that is sent in it.
+        models: what is loaded and downloaded.
+    """
+
+    def __init__(
+        self,
+        paths: AppPaths,
+        store: ConversationStore,
+        settings: StoredSettings,
+        notifications: Notifications,
+        engine: EngineThread,
+    ) -> None:
+        super().__init__()
+        self._paths = paths
+        self._store = store
+        self._settings = settings
+        self._notifications = notifications
+        self._engine = engine
+        self._geometry = QSettings(str(paths.home / "window.ini"), QSettings.Format.IniFormat)
+        self.view = ChatView()
+        self.composer = Composer()
+        self.conversations = ConversationPane(store)
+        self.inspector = InspectorPane(settings)
+        self.top_bar = TopBar()
+        self.notification_bar = NotificationBar()
+        self.busy_bar = BusyBar()
+        self.models = ModelController(paths, engine, settings, notifications, self)
+        self.chat = ChatController(store, engine, settings, notifications, self.view, self.composer, self)
+        self.welcome = Welcome(self.models.downloads)
+        self._stack = QStackedWidget()
+        self._splitter = QSplitter(Qt.Orientation.Horizontal)
+        self._lay_out()
+        self._overlay = DropOverlay(self)
+        self._menus = build_menus(self, self._commands())
+        self._connect()
+        self._restore_geometry()
+        self._set_look(settings.value.theme)
+        self.chat.open_newest()
+        self._refresh()
+
+    def start(self, files: Sequence[Path]) -> None:
+        """Load the last model and attach the files that the program was started with."""
+        self._engine.start()
+        self.models.load_last()
+        if files:
+            self.chat.add_files(files)
+
+    def activate(self, files: Sequence[Path]) -> None:
+        """Come to the front for a second start, and attach its files."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+        if files:
+            self.chat.add_files(files)
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Save, stop the engine and let the window go."""
+        self._geometry.setValue("geometry", self.saveGeometry())
+        self._geometry.setValue("splitter", self._splitter.saveState())
+        self._geometry.setValue("left", int(not self.conversations.isHidden()))
+        self._geometry.setValue("right", int(not self.inspector.isHidden()))
+        self._geometry.sync()
+        self.inspector.commit()
+        self._settings.save()
+        self.chat.shut_down()
+        self._engine.shutdown()
+        event.accept()
+
+    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
+        """Show that files can be dropped."""
+        if paths_from_mime(event.mimeData()):
+            event.acceptProposedAction()
+            self._overlay.show_over()
+
+    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
+        """Accept files anywhere in the window."""
+        event.acceptProposedAction()
+
+    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
+        """Take the veil away."""
+        self._overlay.hide()
+
+    def dropEvent(self, event: QDropEvent) -> None:
+        """Read the dropped files."""
+        self._overlay.hide()
+        paths = paths_from_mime(event.mimeData())
+        if paths:
+            event.acceptProposedAction()
+            self.chat.add_files(paths)
+
+    def _lay_out(self) -> None:
+        self.setWindowTitle("Octavo")
+        self.setWindowIcon(app_icon())
+        self.setAcceptDrops(True)
+        centre = QWidget()
+        centre.setObjectName("centrePane")
+        column = QVBoxLayout(centre)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        self._stack.addWidget(self.welcome)
+        self._stack.addWidget(self.view)
+        notice = QVBoxLayout()
+        notice.setContentsMargins(16, 8, 16, 0)
+        notice.addWidget(self.notification_bar)
+        busy = QVBoxLayout()
+        busy.setContentsMargins(24, 0, 24, 6)
+        busy.addWidget(self.busy_bar)
+        column.addWidget(self.top_bar)
+        column.addLayout(notice)
+        column.addWidget(self._stack, 1)
+        column.addLayout(busy)
+        column.addWidget(self.composer)
+        for pane in (self.conversations, centre, self.inspector):
+            self._splitter.addWidget(pane)
+        self._splitter.setHandleWidth(1)
+        self._splitter.setChildrenCollapsible(False)
+        self._splitter.setStretchFactor(0, 0)
+        self._splitter.setStretchFactor(1, 1)
+        self._splitter.setStretchFactor(2, 0)
+        self.conversations.setMinimumWidth(200)
+        centre.setMinimumWidth(420)
+        self.inspector.setMinimumWidth(250)
+        self.inspector.setMaximumWidth(420)
+        self.setCentralWidget(self._splitter)
+
+    def _commands(self) -> Commands:
+        return Commands(
+            new=self.chat.new,
+            attach=self._attach,
+            search=self._search,
+            rename=self._rename,
+            pin=self.conversations.toggle_pin_current,
+            delete=self._delete_current,
+            quit=self.close,
+            choose_model=self.models.choose,
+            eject=self.models.eject,
+            stop=self._stop,
+            settings=self._go_to_settings,
+            set_look=self._choose_look,
+            open_logs=lambda: self._open_folder(self._paths.logs),
+            open_data=lambda: self._open_folder(self._paths.home),
+            about=self._about,
+        )
+
+    def _connect(self) -> None:
+        self._notifications.posted.connect(self.notification_bar.show_notice)
+        self._settings.save_failed.connect(self._on_save_failed)
+        self.conversations.opened.connect(self.chat.open)
+        self.conversations.new_requested.connect(self.chat.new)
+        self.conversations.delete_requested.connect(self._delete)
+        self.conversations.undo_requested.connect(self.chat.undo_delete)
+        delete = QShortcut(QKeySequence.StandardKey.Delete, self.conversations)
+        delete.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        delete.activated.connect(self._delete_current)
+        self.chat.list_changed.connect(self.conversations.refresh)
+        self.chat.opened.connect(self._on_opened)
+        self.chat.changed.connect(self._refresh)
+        self.busy_bar.stop_requested.connect(self.chat.stream.stop)
+        self.busy_bar.show_requested.connect(self._show_busy)
+        self.top_bar.model_clicked.connect(self.models.choose)
+        self.top_bar.eject_clicked.connect(self.models.eject)
+        self.top_bar.stop_clicked.connect(self.models.stop_loading)
+        self.top_bar.theme_clicked.connect(self._next_look)
+        self.top_bar.left_toggle.toggled.connect(self.conversations.setVisible)
+        self.top_bar.left_toggle.toggled.connect(self._menus.left_pane.setChecked)
+        self._menus.left_pane.toggled.connect(self.top_bar.left_toggle.setChecked)
+        self.top_bar.right_toggle.toggled.connect(self.inspector.setVisible)
+        self.top_bar.right_toggle.toggled.connect(self._menus.right_pane.setChecked)
+        self._menus.right_pane.toggled.connect(self.top_bar.right_toggle.setChecked)
+        self.welcome.choose_requested.connect(self.models.choose)
+        self.models.library_changed.connect(self._refresh)
+        self.view.link_activated.connect(self._open_link)
+        self._engine.load_progress.connect(self.top_bar.set_progress)
+        self._engine.state_changed.connect(self._on_engine_state)
+        self._engine.model_loaded.connect(self._refresh)
+        self._engine.model_unloaded.connect(self._refresh)
+        self._engine.failed.connect(self._on_failure)
+
+    def _restore_geometry(self) -> None:
+        geometry, splitter = self._geometry.value("geometry"), self._geometry.value("splitter")
+        if geometry is None or not self.restoreGeometry(geometry):
+            self.resize(1180, 780)
+        if splitter is None or not self._splitter.restoreState(splitter):
+            self._splitter.setSizes([_LEFT_WIDTH, 1180 - _LEFT_WIDTH - _RIGHT_WIDTH, _RIGHT_WIDTH])
+        for name, toggle, pane in (
+            ("left", self.top_bar.left_toggle, self.conversations),
+            ("right", self.top_bar.right_toggle, self.inspector),
+        ):
+            shown = str(self._geometry.value(name, "1")) == "1"
+            toggle.setChecked(shown)
+            pane.setVisible(shown)
+
+    def _refresh(self) -> None:
+        """Bring the surroundings in line with the conversation and the engine."""
+        loaded = self._engine.loaded
+        loading = self._engine.state is EngineState.LOADING
+        if not loading:
+            self.top_bar.set_model(loaded)
+        self.inspector.set_model(loaded)
+        self.inspector.set_stats(self.chat.session.last_stats)
+        self._stack.setCurrentWidget(self.view if self.chat.session.messages else self.welcome)
+        if not self.chat.session.messages:
+            self.welcome.set_state(
+                has_models=loaded is not None or self.models.has_models,
+                has_model=loaded is not None,
+                is_loading=loading,
+            )
+        busy_id = self.chat.stream.conversation_id
+        self.conversations.set_writing(busy_id)
+        self._menus.eject.setEnabled(loaded is not None)
+        self._menus.stop.setEnabled(loading or busy_id is not None)
+        if busy_id is not None and busy_id != self.chat.session.conversation_id:
+            self.busy_bar.show_for(self._store.conversation(busy_id).title)
+        else:
+            self.busy_bar.hide()
+
+    def _on_opened(self) -> None:
+        conversation_id = self.chat.session.conversation_id
+        assert conversation_id is not None
+        self.conversations.set_current(conversation_id)
+        self.setWindowTitle(f"{self._store.conversation(conversation_id).title} – Octavo")
+
+    def _on_engine_state(self, state: EngineState) -> None:
+        if state is EngineState.LOADING:
+            self.top_bar.set_progress(None)
+        self._refresh()
+
+    def _on_failure(self, failure: Failure) -> None:
+        self._notifications.post(Notice(Level.ERROR, failure.title, failure.message, failure.details))
+
+    def _on_save_failed(self, error: OSError) -> None:
+        self._notifications.error("The settings could not be saved", str(error))
+
+    def _delete_current(self) -> None:
+        if self.chat.session.conversation_id is not None:
+            self._delete(self.chat.session.conversation_id)
+
+    def _delete(self, conversation_id: int) -> None:
+        title = self.chat.delete(conversation_id)
+        self.conversations.undo_bar.offer(conversation_id, title)
+
+    def _show_busy(self) -> None:
+        if self.chat.stream.conversation_id is not None:
+            self.chat.open(self.chat.stream.conversation_id)
+
+    def _stop(self) -> None:
+        self.models.stop_loading()
+        self.chat.stream.stop()
+
+    def _attach(self) -> None:
+        names, _ = QFileDialog.getOpenFileNames(self, "Attach documents", "", file_filter())
+        if names:
+            self.chat.add_files([Path(name) for name in names])
+
+    def _search(self) -> None:
+        self.top_bar.left_toggle.setChecked(True)
+        self.conversations.focus_search()
+
+    def _rename(self) -> None:
+        self.top_bar.left_toggle.setChecked(True)
+        self.conversations.rename_current()
+
+    def _go_to_settings(self) -> None:
+        self.top_bar.right_toggle.setChecked(True)
+        self.inspector.system_prompt.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def _next_look(self) -> None:
+        self._choose_look(CHOICES[(CHOICES.index(Theme.current().choice) + 1) % len(CHOICES)])
+
+    def _choose_look(self, choice: str) -> None:
+        self._settings.update(theme=choice)
+        self._set_look(choice)
+
+    def _set_look(self, choice: str) -> None:
+        Theme.current().set_choice(choice)
+        self._menus.looks[choice].setChecked(True)
+
+    def _about(self) -> None:
+        dialog = AboutDialog(self)
+        dialog.exec()
+        dialog.deleteLater()
+
+    def _open_folder(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
+
+    def _open_link(self, address: str) -> None:
+        url = QUrl(address)
+        if url.scheme() in ("http", "https", "mailto"):
+            QDesktopServices.openUrl(url)

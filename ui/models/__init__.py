@@ -1,0 +1,1 @@
+"""Choosing, getting and loading models."""

@@ -1,0 +1,304 @@
+"""The models on this computer and those that can be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtWidgets import (
+    QDialog,
+    QFileDialog,
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QMessageBox,
+    QPushButton,
+    QScrollArea,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.models.catalogue import CatalogueEntry, catalogue
+from app.models.library import InstalledModel, ModelLibrary
+from app.models.source import HubSource
+from engine.cancel import CancelToken
+from engine.errors import OctavoError
+from engine.wording import format_nbytes
+from ui.background import BackgroundJob, Report
+from ui.models.download_bar import DownloadBar
+from ui.models.downloads import Downloads
+from ui.theme import Theme
+
+
+class ModelChooser(QDialog):
+    """Lists, gets, imports and removes models; choosing one to load is asked for.
+
+    Signals:
+        load_requested: the `InstalledModel` to load.
+        removed: the `InstalledModel` that is gone.
+    """
+
+    load_requested = Signal(object)
+    removed = Signal(object)
+
+    def __init__(
+        self,
+        library: ModelLibrary,
+        downloads: Downloads,
+        loaded_path: Path | None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Models")
+        self._library = library
+        self._downloads = downloads
+        self._loaded_path = loaded_path
+        self._message = QLabel()
+        self._message.setProperty("kind", "danger")
+        self._message.setWordWrap(True)
+        self._message.hide()
+        self._hub_id = QLineEdit()
+        self._hub_id.setPlaceholderText("mlx-community/Qwen3-4B-4bit")
+        self._hub_id.setAccessibleName("Model name on Hugging Face")
+        self._hub_id.returnPressed.connect(self._get_from_hub)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._lay_out()
+        downloads.finished.connect(self._on_finished)
+        downloads.failed.connect(self._on_download_failed)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the lists again."""
+        position = self._area.verticalScrollBar().value()
+        try:
+            installed, unfinished = self._library.installed(), self._library.unfinished()
+        except OctavoError as error:
+            self._say(error)
+            installed, unfinished = [], []
+        contents = QWidget()
+        contents.setObjectName("scrollContents")
+        column = QVBoxLayout(contents)
+        column.setContentsMargins(24, 4, 24, 16)
+        column.setSpacing(8)
+        if installed:
+            column.addWidget(_section("On this computer"))
+            for model in installed:
+                column.addWidget(self._installed_row(model))
+            column.addSpacing(10)
+        here = {model.id for model in installed if model.managed}
+        offers = [entry for entry in catalogue() if entry.id not in here]
+        others = [
+            id for id in {*unfinished, *self._downloads.sources} if id not in {e.id for e in catalogue()}
+        ]
+        column.addWidget(_section("Get a model"))
+        for id in sorted(set(others) - here):
+            column.addWidget(self._offer_row(id, id, "From Hugging Face", id in unfinished))
+        for entry in offers:
+            column.addWidget(self._offer_row(entry.id, entry.title, _describe(entry), entry.id in unfinished))
+        column.addStretch(1)
+        self._area.setWidget(contents)
+        self._area.verticalScrollBar().setValue(position)
+
+    def _lay_out(self) -> None:
+        title = QLabel("Models")
+        title.setProperty("kind", "title")
+        close = QPushButton("Close")
+        close.setAutoDefault(False)
+        close.clicked.connect(self.reject)
+        head = QHBoxLayout()
+        head.setContentsMargins(24, 20, 24, 0)
+        head.addWidget(title, 1)
+        head.addWidget(close)
+        notice = QVBoxLayout()
+        notice.setContentsMargins(24, 0, 24, 0)
+        notice.addWidget(self._message)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(8)
+        column.addLayout(head)
+        column.addLayout(notice)
+        column.addWidget(self._area, 1)
+        column.addWidget(self._foot())
+        self.resize(680, 640)
+
+    def _foot(self) -> QWidget:
+        foot = QFrame()
+        foot.setObjectName("sidePane")
+        get = QPushButton("Get")
+        get.setAccessibleName("Get the named model from Hugging Face")
+        get.setAutoDefault(False)
+        get.clicked.connect(self._get_from_hub)
+        label = QLabel("Get from Hugging Face")
+        label.setBuddy(self._hub_id)
+        hub = QHBoxLayout()
+        hub.addWidget(label)
+        hub.addWidget(self._hub_id, 1)
+        hub.addWidget(get)
+        imports = QHBoxLayout()
+        imports.addWidget(QLabel("Import what you have"))
+        imports.addStretch(1)
+        for words, slot in (("GGUF file…", self._import_file), ("MLX folder…", self._import_folder)):
+            button = QPushButton(words)
+            button.setAccessibleName(f"Import {words.rstrip('…')}")
+            button.setAutoDefault(False)
+            button.clicked.connect(slot)
+            imports.addWidget(button)
+        column = QVBoxLayout(foot)
+        column.setContentsMargins(24, 14, 24, 16)
+        column.setSpacing(10)
+        column.addLayout(hub)
+        column.addLayout(imports)
+        return foot
+
+    def _installed_row(self, model: InstalledModel) -> QWidget:
+        where = "" if model.managed else f" · {_home_relative(model.path)}"
+        loaded = model.path == self._loaded_path
+        row = _Row(model.title, format_nbytes(model.nbytes) + where + (" · loaded" if loaded else ""))
+        load = QPushButton("Load again" if loaded else "Load")
+        load.setAccessibleName(f"Load {model.title}")
+        load.setAutoDefault(False)
+        if not loaded:
+            load.setProperty("kind", "primary")
+        load.clicked.connect(lambda: self.load_requested.emit(model))
+        remove = QToolButton()
+        remove.setIcon(Theme.current().icon("trash"))
+        remove.setIconSize(QSize(18, 18))
+        remove.setToolTip("Remove…")
+        remove.setAccessibleName(f"Remove {model.title}")
+        remove.clicked.connect(lambda: self._remove(model))
+        row.add(remove)
+        row.add(load)
+        return row
+
+    def _offer_row(self, source: str, title: str, detail: str, begun: bool) -> QWidget:
+        row = _Row(title, detail)
+        bar = DownloadBar(self._downloads, source, title, "Get")
+        bar.set_resumable(begun)
+        row.add(bar)
+        return row
+
+    def _get_from_hub(self) -> None:
+        text = self._hub_id.text().strip()
+        if not text:
+            self._hub_id.setFocus()
+            return
+        try:
+            source = HubSource.parse(text).id
+        except OctavoError as error:
+            self._say(error)
+            return
+        self._message.hide()
+        self._hub_id.clear()
+        self._downloads.start(source)
+        self.refresh()
+        self._area.verticalScrollBar().setValue(0)
+
+    def _import_file(self) -> None:
+        name, _ = QFileDialog.getOpenFileName(
+            self, "Import a GGUF file", "", "GGUF files (*.gguf);;All files (*)"
+        )
+        if name:
+            self.import_path(Path(name))
+
+    def _import_folder(self) -> None:
+        name = QFileDialog.getExistingDirectory(self, "Import a folder in MLX form")
+        if name:
+            self.import_path(Path(name))
+
+    def import_path(self, path: Path) -> None:
+        """Add a model that lies somewhere on this computer."""
+        library = self._library
+
+        def work(_cancel: CancelToken, _report: Report) -> InstalledModel:
+            return library.import_path(path)
+
+        self._message.hide()
+        job = BackgroundJob(work)
+        job.done.connect(self._on_imported)
+        job.failed.connect(self._say)
+        job.start()
+
+    def _remove(self, model: InstalledModel) -> None:
+        question = (
+            f"Delete {model.title}? {format_nbytes(model.nbytes)} become free; it can be downloaded again."
+            if model.managed
+            else f"Forget {model.title}? Its files stay where they are."
+        )
+        box = QMessageBox(QMessageBox.Icon.Question, "Remove model", question, parent=self)
+        remove = box.addButton(
+            "Delete" if model.managed else "Forget", QMessageBox.ButtonRole.DestructiveRole
+        )
+        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.exec()
+        if box.clickedButton() is not remove:
+            return
+        try:
+            self._library.remove(model.id)
+        except OctavoError as error:
+            self._say(error)
+        else:
+            self.removed.emit(model)
+        self.refresh()
+
+    def _on_imported(self, _model: InstalledModel) -> None:
+        self.refresh()
+        self._area.verticalScrollBar().setValue(0)
+
+    def _on_finished(self, _source: str, _model: InstalledModel) -> None:
+        self.refresh()
+
+    def _on_download_failed(self, _source: str, error: Exception) -> None:
+        self._say(error)
+
+    def _say(self, error: Exception) -> None:
+        known = isinstance(error, OctavoError)
+        self._message.setText(str(error) if known else f"Something unexpected happened: {error}")
+        self._message.show()
+
+
+class _Row(QFrame):
+    """A model: title, a line of detail, and what can be done with it."""
+
+    def __init__(self, title: str, detail: str) -> None:
+        super().__init__()
+        self.setProperty("kind", "row")
+        name = QLabel(title)
+        name.setProperty("kind", "heading")
+        more = QLabel(detail)
+        more.setProperty("kind", "muted")
+        more.setWordWrap(True)
+        words = QVBoxLayout()
+        words.setSpacing(2)
+        words.addWidget(name)
+        words.addWidget(more)
+        self._line = QHBoxLayout(self)
+        self._line.setContentsMargins(14, 10, 12, 10)
+        self._line.setSpacing(10)
+        self._line.addLayout(words, 1)
+
+    def add(self, widget: QWidget) -> None:
+        """Put a control at the right end."""
+        self._line.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
+
+
+def _section(text: str) -> QLabel:
+    label = QLabel(text)
+    label.setProperty("kind", "section")
+    return label
+
+
+def _describe(entry: CatalogueEntry) -> str:
+    size = f"{format_nbytes(entry.nbytes)} · {entry.licence} · {entry.context_tokens:,} tokens"
+    return f"{size}\n{entry.description}"
+
+
+def _home_relative(path: Path) -> str:
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)

@@ -1,0 +1,133 @@
+"""Which model is loaded, and all ways to get there."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QWidget
+
+from app.models.library import InstalledModel, ModelLibrary
+from app.models.source import STARTER_ID
+from app.paths import AppPaths
+from engine.engine import LoadedModel
+from engine.errors import OctavoError
+from ui.engine_thread import EngineState, EngineThread
+from ui.models.chooser import ModelChooser
+from ui.models.downloads import Downloads
+from ui.models.load_sheet import LoadSheet
+from ui.notifications import Notifications
+from ui.stored_settings import StoredSettings
+
+log = logging.getLogger(__name__)
+
+
+class ModelController(QObject):
+    """Loads, ejects, downloads and remembers models for one window.
+
+    Attributes:
+        library: the models on this computer.
+        downloads: what is being downloaded.
+
+    Signals:
+        library_changed: a model came or went.
+    """
+
+    library_changed = Signal()
+
+    def __init__(
+        self,
+        paths: AppPaths,
+        engine: EngineThread,
+        settings: StoredSettings,
+        notifications: Notifications,
+        window: QWidget,
+    ) -> None:
+        super().__init__(window)
+        self.library = ModelLibrary(paths)
+        self.downloads = Downloads(self.library, self)
+        self._engine = engine
+        self._settings = settings
+        self._notifications = notifications
+        self._window = window
+        self._chooser: ModelChooser | None = None
+        self.downloads.finished.connect(self._on_downloaded)
+        self.downloads.failed.connect(self._on_download_failed)
+        engine.model_loaded.connect(self._on_loaded)
+
+    @property
+    def has_models(self) -> bool:
+        """Whether any model is on this computer."""
+        try:
+            return bool(self.library.installed())
+        except OctavoError as error:
+            self._notifications.error("The list of models cannot be read", error)
+            return False
+
+    def load_last(self) -> None:
+        """Load the model that was used last, when it is still there."""
+        if self._settings.value.model is None:
+            return
+        path = Path(self._settings.value.model)
+        if path.exists():
+            self._engine.load(path, self._settings.value.kv_bits)
+        else:
+            self._notifications.warning(
+                "The last model is gone", f"{path} is no longer there. Choose a model."
+            )
+
+    def choose(self) -> None:
+        """Show the models to choose from."""
+        loaded = self._engine.loaded
+        self._chooser = ModelChooser(
+            self.library, self.downloads, loaded.info.path if loaded else None, self._window
+        )
+        self._chooser.load_requested.connect(self.prepare)
+        self._chooser.removed.connect(self._on_removed)
+        self._chooser.exec()
+        self._chooser.deleteLater()
+        self._chooser = None
+        self.library_changed.emit()
+
+    def prepare(self, model: InstalledModel) -> None:
+        """Show what a model will take, and load it when the user agrees."""
+        parent = self._chooser or self._window
+        sheet = LoadSheet(model, self._settings.value.kv_bits, self._engine.loaded, parent)
+        if sheet.exec() == LoadSheet.DialogCode.Accepted:
+            self._settings.update(kv_bits=sheet.bits)
+            self._engine.load(model.path, sheet.bits)
+            if self._chooser is not None:
+                self._chooser.accept()
+        sheet.deleteLater()
+
+    def eject(self) -> None:
+        """Unload the model and do not load it at the next start."""
+        self._settings.update(model=None)
+        self._engine.unload()
+
+    def stop_loading(self) -> None:
+        """Stop loading a model."""
+        if self._engine.state is EngineState.LOADING:
+            self._engine.stop()
+
+    def _on_loaded(self, loaded: LoadedModel) -> None:
+        self._settings.update(model=str(loaded.info.path))
+
+    def _on_downloaded(self, source: str, model: InstalledModel) -> None:
+        self.library_changed.emit()
+        if source == STARTER_ID and self._chooser is None and self._engine.state is EngineState.EMPTY:
+            self._engine.load(model.path, self._settings.value.kv_bits)
+        elif self._chooser is None:
+            self._notifications.info("Download complete", f"{model.title} is here and can be loaded.")
+
+    def _on_download_failed(self, source: str, error: Exception) -> None:
+        if self._chooser is None:
+            self._notifications.error(f"The download of {source} failed", error)
+
+    def _on_removed(self, model: InstalledModel) -> None:
+        loaded = self._engine.loaded
+        if loaded is not None and loaded.info.path == model.path:
+            self.eject()
+        elif self._settings.value.model == str(model.path):
+            self._settings.update(model=None)

@@ -1,0 +1,134 @@
+"""The downloads that run, whichever window shows them."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Signal
+
+from app.models.download import DownloadProgress, get_model
+from app.models.library import InstalledModel, ModelLibrary
+from engine.cancel import CancelToken
+from engine.wording import format_nbytes
+from ui.background import BackgroundJob, Report
+
+_SPEED_WINDOW_S = 5.0
+
+
+@dataclass(frozen=True)
+class DownloadStatus:
+    """How far a download has come, and bytes per second where that is known already."""
+
+    progress: DownloadProgress | None
+    speed: float | None
+
+    @property
+    def fraction(self) -> float | None:
+        """The part that has arrived, 0 to 1, None while unknown."""
+        if self.progress is None or not self.progress.total_nbytes:
+            return None
+        return min(1.0, self.progress.done_nbytes / self.progress.total_nbytes)
+
+    @property
+    def text(self) -> str:
+        """The same in words."""
+        if self.progress is None:
+            return "Starting…"
+        total = self.progress.total_nbytes
+        parts = [format_nbytes(self.progress.done_nbytes) + (f" of {format_nbytes(total)}" if total else "")]
+        if total and self.progress.done_nbytes >= total:
+            parts.append("checking")
+        elif self.speed:
+            parts.append(f"{format_nbytes(round(self.speed))}/s")
+        return " · ".join(parts)
+
+
+class Downloads(QObject):
+    """Starts, follows and stops downloads, one for each source.
+
+    Signals:
+        changed: source; its download began or went on.
+        finished: source and the `InstalledModel`.
+        failed: source and the exception.
+        stopped: source; the user stopped it, and what has arrived is kept.
+    """
+
+    changed = Signal(str)
+    finished = Signal(str, object)
+    failed = Signal(str, object)
+    stopped = Signal(str)
+
+    def __init__(self, library: ModelLibrary, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._library = library
+        self._running: dict[str, _Download] = {}
+
+    def start(self, source: str) -> None:
+        """Get a model, or go on with getting it."""
+        if source not in self._running:
+            self._running[source] = _Download(source, self._library, self)
+            self.changed.emit(source)
+
+    def stop(self, source: str) -> None:
+        """Stop getting a model; what has arrived is kept."""
+        if source in self._running:
+            self._running[source].job.cancel()
+
+    def status(self, source: str) -> DownloadStatus | None:
+        """Return how far a download has come, None when it does not run."""
+        download = self._running.get(source)
+        return download.status if download is not None else None
+
+    @property
+    def sources(self) -> list[str]:
+        """What is being downloaded now."""
+        return list(self._running)
+
+    def _end(self, source: str) -> None:
+        self._running.pop(source).deleteLater()
+
+
+class _Download(QObject):
+    """One download: its job and its speed over the last seconds."""
+
+    def __init__(self, source: str, library: ModelLibrary, owner: Downloads) -> None:
+        super().__init__(owner)
+        self.status = DownloadStatus(None, None)
+        self._source = source
+        self._owner = owner
+        self._samples: deque[tuple[float, int]] = deque()
+
+        def work(cancel: CancelToken, report: Report) -> InstalledModel:
+            return get_model(source, library, cancel=cancel, on_progress=report)
+
+        self.job = BackgroundJob(work)
+        self.job.progress.connect(self._on_progress)
+        self.job.done.connect(self._on_done)
+        self.job.failed.connect(self._on_failed)
+        self.job.cancelled.connect(self._on_cancelled)
+        self.job.start()
+
+    def _on_progress(self, progress: DownloadProgress) -> None:
+        now = time.monotonic()
+        self._samples.append((now, progress.done_nbytes))
+        while now - self._samples[0][0] > _SPEED_WINDOW_S:
+            self._samples.popleft()
+        first_s, first_nbytes = self._samples[0]
+        elapsed_s = now - first_s
+        speed = (progress.done_nbytes - first_nbytes) / elapsed_s if elapsed_s > 0.5 else None
+        self.status = DownloadStatus(progress, speed)
+        self._owner.changed.emit(self._source)
+
+    def _on_done(self, model: InstalledModel) -> None:
+        self._owner._end(self._source)
+        self._owner.finished.emit(self._source, model)
+
+    def _on_failed(self, error: Exception) -> None:
+        self._owner._end(self._source)
+        self._owner.failed.emit(self._source, error)
+
+    def _on_cancelled(self) -> None:
+        self._owner._end(self._source)
+        self._owner.stopped.emit(self._source)
