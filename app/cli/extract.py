@@ -1,0 +1,64 @@
+"""`octavo extract`: the text of a document."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+
+from app.documents.containment import contain_this_process
+from app.documents.document import DocumentError
+from app.documents.protocol import document_lines, error_line, progress_line
+from app.documents.reader import read_document
+
+_PROGRESS_INTERVAL_S = 0.05
+
+
+@click.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--encoding", help="Read a text file in this encoding, such as windows-1251, without guessing.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="One JSON object a line: progress, text, document or error."
+)
+def extract(file: Path, encoding: str | None, as_json: bool) -> None:
+    """Print the text of FILE: PDF, DOCX, EPUB, HTML, Markdown, text or code.
+
+    With --json the lines are objects whose "type" is "progress" (with "done" and "total"), "text" (a piece of
+    it in "text") and at last "document" (title, kind, pages, encoding) or "error" (a sentence in "message").
+    The exit status is 1 when FILE cannot be read.
+    """
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO if as_json else logging.ERROR)
+    contain_this_process()
+    try:
+        document = read_document(file, encoding=encoding, on_progress=_reporter() if as_json else None)
+    except DocumentError as error:
+        if not as_json:
+            raise
+        _write([error_line(error)])
+        sys.exit(1)
+    _write(document_lines(document) if as_json else [document.text.encode(), b"\n"])
+
+
+def _reporter() -> Callable[[int, int], None]:
+    """Return what writes progress, not oftener than anyone can see."""
+    last = 0.0
+
+    def report(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done == total or now - last > _PROGRESS_INTERVAL_S:
+            last = now
+            _write([progress_line(done, total)])
+
+    return report
+
+
+def _write(lines: Iterable[bytes]) -> None:
+    """Write to standard output, as UTF-8 whatever the terminal's settings are."""
+    for line in lines:
+        sys.stdout.buffer.write(line)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,201 @@
+"""From bytes to text: which encoding, and how sure that is."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.documents.document import DocumentError
+
+_LABELS = {
+    "utf-8": "Unicode (UTF-8)",
+    "utf-16-le": "Unicode (UTF-16 LE)",
+    "utf-16-be": "Unicode (UTF-16 BE)",
+    "windows-1252": "Western European (Windows-1252)",
+    "iso-8859-15": "Western European (ISO-8859-15)",
+    "mac-roman": "Western European (Mac)",
+    "cp850": "Western European (DOS 850)",
+    "windows-1250": "Central European (Windows-1250)",
+    "iso-8859-2": "Central European (ISO-8859-2)",
+    "windows-1251": "Cyrillic (Windows-1251)",
+    "koi8-r": "Cyrillic (KOI8-R)",
+    "cp866": "Cyrillic (DOS 866)",
+    "windows-1253": "Greek (Windows-1253)",
+    "windows-1254": "Turkish (Windows-1254)",
+    "windows-1255": "Hebrew (Windows-1255)",
+    "windows-1256": "Arabic (Windows-1256)",
+    "windows-1257": "Baltic (Windows-1257)",
+    "windows-1258": "Vietnamese (Windows-1258)",
+    "cp874": "Thai (Windows-874)",
+    "gb18030": "Chinese, simplified (GB18030)",
+    "big5": "Chinese, traditional (Big5)",
+    "shift_jis": "Japanese (Shift_JIS)",
+    "euc-jp": "Japanese (EUC-JP)",
+    "euc-kr": "Korean (EUC-KR)",
+}
+ENCODINGS: tuple[str, ...] = tuple(_LABELS)
+"""The encodings to choose from, the common ones first; `encoding_label` names them for people."""
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# What files that name the smaller set really hold, as browsers read them.
+_SUPERSETS = {
+    "ascii": "windows-1252",
+    "iso8859-1": "windows-1252",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+_CONTROL_BYTES = bytes(byte for byte in range(32) if byte not in b"\b\t\n\v\f\r\x1b") + b"\x7f"
+_UTF8_STARTS = bytes(range(0xC2, 0xF5))
+_MAX_CONTROL_SHARE = 0.02
+_MAX_BROKEN_SHARE = 0.1
+_NO_TEXT = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd-\uffff]")
+_GUESS_NBYTES = 65_536
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Text with the encoding it was read in, and whether that is a guess."""
+
+    text: str
+    encoding: str
+    guessed: bool
+
+
+def encoding_label(encoding: str) -> str:
+    """Return an encoding's name for people, such as `Cyrillic (KOI8-R)`."""
+    return _LABELS.get(encoding, encoding)
+
+
+def decode(
+    data: bytes, name: str, *, encoding: str | None = None, declared: str | None = None
+) -> Decoded | None:
+    """Return the `data` of the file called `name` as text, None when it is in no encoding that can be told.
+
+    In this order: `encoding`, the user's choice; a byte order mark; `declared`, what the file says of itself;
+    UTF-8; a guess. Raises `DocumentError` when `encoding` is unknown or does not fit.
+    """
+    if encoding is not None:
+        return Decoded(_decode_as_chosen(data, name, encoding), encoding, False)
+    for mark, marked in _BOMS:
+        if data.startswith(mark):
+            return Decoded(data[len(mark) :].decode(marked, "replace"), marked, False)
+    for candidate in filter(None, (declared, "utf-8")):
+        text = _decode_strictly(data, candidate)
+        if text is not None:
+            return Decoded(text, _listed_name(candidate), False)
+    return _decode_by_guess(data)
+
+
+def is_binary(data: bytes) -> bool:
+    """Return whether `data`, a whole file or its start, holds something other than text."""
+    if data.startswith(tuple(mark for mark, _ in _BOMS)) or _utf16_order(data):
+        return False
+    num_controls = len(data) - len(data.translate(None, _CONTROL_BYTES))
+    return num_controls > _MAX_CONTROL_SHARE * len(data)
+
+
+def _decode_as_chosen(data: bytes, name: str, encoding: str) -> str:
+    """Decode as the user wants it."""
+    if not _is_known(encoding):
+        raise DocumentError(
+            f"{name} cannot be read as “{encoding}”: there is no such text encoding. "
+            "Choose one such as utf-8, windows-1252 or gb18030."
+        )
+    text = _decode_strictly(data, encoding)
+    if text is None:
+        raise DocumentError(f"{name} is not in {encoding_label(encoding)}. Choose another encoding.")
+    return text
+
+
+def _is_known(encoding: str) -> bool:
+    """Return whether Python has an encoding of this name for text."""
+    try:
+        b"".decode(encoding)
+    except (LookupError, ValueError):
+        return False
+    return True
+
+
+def _decode_strictly(data: bytes, encoding: str) -> str | None:
+    """Return `data` decoded, None when it does not fit or the encoding is unknown."""
+    try:
+        name = codecs.lookup(encoding).name
+        return data.decode(_SUPERSETS.get(name, name))
+    except (LookupError, ValueError):
+        return None
+
+
+def _decode_by_guess(data: bytes) -> Decoded | None:
+    """Try what is left: UTF-16 without a mark, UTF-8 with a few broken bytes, the likeliest old encoding."""
+    order = _utf16_order(data)
+    if order is not None:
+        return Decoded(data.decode(order, "replace"), order, True)
+    repaired = data.decode("utf-8", "replace")
+    num_broken = repaired.count("�")
+    num_wide = len(data) - len(data.translate(None, _UTF8_STARTS))
+    if num_broken <= _MAX_BROKEN_SHARE * num_wide:
+        return Decoded(repaired, "utf-8", True)
+    return _decode_old(data)
+
+
+def _decode_old(data: bytes) -> Decoded | None:
+    """Decode in one of the encodings from before Unicode, as charset-normalizer guesses it."""
+    from charset_normalizer import from_bytes  # here: most files never need it, and it takes long to import
+
+    candidates = [codecs.lookup(name).name for name in ENCODINGS if not name.startswith("utf")]
+    for match in from_bytes(_telling_lines(data), cp_isolation=candidates):
+        text = _decode_strictly(data, match.encoding)
+        if text is not None:
+            return Decoded(text, _listed_name(match.encoding), True)
+    return None
+
+
+def _telling_lines(data: bytes) -> bytes:
+    """Return the first lines that hold more than ASCII: only they tell one encoding from another."""
+    lines = re.findall(rb"[^\n]*[\x80-\xff][^\n]*\n?", data[: 64 * _GUESS_NBYTES])
+    return b"".join(_take(lines, _GUESS_NBYTES)) or data[:_GUESS_NBYTES]
+
+
+def _take(lines: Iterable[bytes], nbytes: int) -> Iterable[bytes]:
+    """Yield lines until `nbytes` are reached."""
+    for line in lines:
+        yield line[:nbytes]
+        nbytes -= len(line)
+        if nbytes <= 0:
+            return
+
+
+def _utf16_order(data: bytes) -> str | None:
+    """Return the UTF-16 without a byte order mark that `data` looks like: every other byte is mostly zero."""
+    sample = data[:_GUESS_NBYTES]
+    half = len(sample) // 2
+    if half == 0:
+        return None
+    even, odd = sample[0::2].count(0) / half, sample[1::2].count(0) / half
+    if max(even, odd) < 0.4 or min(even, odd) > 0.1:
+        return None
+    order = "utf-16-le" if odd > even else "utf-16-be"
+    text = sample[: 2 * half].decode(order, "replace")
+    return order if len(_NO_TEXT.findall(text)) <= _MAX_CONTROL_SHARE * half else None
+
+
+def _listed_name(encoding: str) -> str:
+    """Return the name in `ENCODINGS` of the same encoding or the one that contains it, else `encoding`."""
+    wanted = codecs.lookup(encoding).name
+    wanted = _SUPERSETS.get(wanted, wanted)
+    for name in ENCODINGS:
+        listed = codecs.lookup(name).name
+        if wanted in (listed, _SUPERSETS.get(listed, listed)):
+            return name
+    return wanted

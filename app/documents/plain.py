@@ -1,0 +1,40 @@
+"""Plain text, Markdown and code: kept as they are, apart from encoding and newlines."""
+
+from __future__ import annotations
+
+import re
+
+from app.documents.cleaning import clean_text
+from app.documents.encodings import Decoded, decode, is_binary
+from app.documents.extracted import Extracted
+from app.documents.refusals import refuse_binary
+from app.documents.source import Source
+
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_FIRST_HEADING = re.compile(r"\A\s*#\s+(.+?)\s*#*\s*$", re.MULTILINE)
+
+
+def read_plain(source: Source, encoding: str | None) -> Extracted:
+    """Read text that needs no further parsing."""
+    decoded = decode_source(source, encoding)
+    return Extracted(clean_text(decoded.text), encoding=decoded.encoding, encoding_guessed=decoded.guessed)
+
+
+def read_markdown(source: Source, encoding: str | None) -> Extracted:
+    """Read Markdown; a heading on the first line is its title."""
+    decoded = decode_source(source, encoding)
+    text = clean_text(decoded.text)
+    heading = _FIRST_HEADING.match(_FRONT_MATTER.sub("", text, count=1))
+    title = heading[1] if heading else None
+    return Extracted(text, title, encoding=decoded.encoding, encoding_guessed=decoded.guessed)
+
+
+def decode_source(source: Source, encoding: str | None, declared: str | None = None) -> Decoded:
+    """Return the whole file as text; `declared` is the encoding that it claims for itself."""
+    data = source.read()
+    if encoding is None and declared is None and is_binary(data):
+        raise refuse_binary(source)
+    decoded = decode(data, source.name, encoding=encoding, declared=declared)
+    if decoded is None:
+        raise refuse_binary(source)
+    return decoded

@@ -1,0 +1,105 @@
+"""A file's text, read in this process; `app.documents.extract` does it in one of its own."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from app.documents.cleaning import sensible_title
+from app.documents.detect import damaged, detect_format
+from app.documents.document import Document, DocumentError
+from app.documents.extracted import Extracted, OnProgress
+from app.documents.formats import Format
+from app.documents.limits import MAX_FILE_NBYTES, MAX_TEXT_CHARS
+from app.documents.source import Source, open_source, printable
+from engine.wording import format_nbytes
+
+_log = logging.getLogger(__name__)
+
+
+def read_document(
+    path: Path, *, encoding: str | None = None, on_progress: OnProgress | None = None
+) -> Document:
+    """Return the text of the file at `path`; raise `DocumentError` when it cannot be read.
+
+    `encoding` is the user's choice for a file that is text; other formats have their own.
+    """
+    with open_source(path) as source:
+        form = detect_format(source, is_text=encoding is not None)
+        _check_size(source, form)
+        extracted = _extract(source, form, encoding, on_progress or (lambda done, total: None))
+        if not extracted.text.strip():
+            raise DocumentError(
+                f"{source.name} holds no text. If its words are in pictures, "
+                "run text recognition (OCR) on it first; else choose another file."
+            )
+        if len(extracted.text) > MAX_TEXT_CHARS:
+            raise DocumentError(
+                f"{source.name} holds more than {MAX_TEXT_CHARS:,} characters of text. "
+                "Split it into smaller files."
+            )
+        return Document(
+            title=printable(sensible_title(extracted.title) or path.stem or path.name),
+            source=printable(str(path)),
+            kind=form.value,
+            text=extracted.text,
+            num_pages=extracted.num_pages,
+            num_textless_pages=extracted.num_textless_pages,
+            encoding=extracted.encoding,
+            encoding_guessed=extracted.encoding_guessed,
+        )
+
+
+def _check_size(source: Source, form: Format) -> None:
+    """Refuse a file that is too large before it is read."""
+    limit = MAX_FILE_NBYTES[form]
+    if source.nbytes > limit:
+        raise DocumentError(
+            f"{source.name} is {format_nbytes(source.nbytes)}; {_plural(form)} can be up to "
+            f"{format_nbytes(limit)}. Split it into smaller files."
+        )
+
+
+def _plural(form: Format) -> str:
+    """Return a format as the subject of a sentence about its files."""
+    return "text files" if form in (Format.TEXT, Format.CODE) else f"{form.value.upper()} files"
+
+
+def _extract(source: Source, form: Format, encoding: str | None, on_progress: OnProgress) -> Extracted:
+    """Read the file with the reader of its format; a parser's failure becomes a `DocumentError`."""
+    try:
+        return _reader(form)(source, encoding, on_progress)
+    except DocumentError:
+        raise
+    except MemoryError as error:
+        raise DocumentError(
+            f"{source.name} needs more memory to read than is allowed. Split it into smaller files."
+        ) from error
+    except Exception as error:  # parsers of foreign files fail in too many ways to name
+        _log.info("%s could not be parsed", source.name, exc_info=True)
+        raise damaged(source, form) from error
+
+
+def _reader(form: Format) -> Callable[[Source, str | None, OnProgress], Extracted]:
+    """Return the reader of a format, imported only now: a process that reads one file starts fast."""
+    if form is Format.PDF:
+        from app.documents.pdf import read_pdf
+
+        return lambda source, encoding, on_progress: read_pdf(source, on_progress)
+    if form is Format.DOCX:
+        from app.documents.docx import read_docx
+
+        return lambda source, encoding, on_progress: read_docx(source)
+    if form is Format.EPUB:
+        from app.documents.epub import read_epub
+
+        return lambda source, encoding, on_progress: read_epub(source, on_progress)
+    if form is Format.HTML:
+        from app.documents.html import read_html
+
+        return lambda source, encoding, on_progress: read_html(source, encoding)
+    from app.documents.plain import read_markdown, read_plain
+
+    read = read_markdown if form is Format.MARKDOWN else read_plain
+    return lambda source, encoding, on_progress: read(source, encoding)
