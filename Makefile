@@ -53,6 +53,7 @@ bundle: .venv/octavo-bundle
 	@packaging/environment.sh $(groups)
 	@touch $@
 
+.venv/octavo: groups :=
 .venv/octavo-dev: groups := dev
 .venv/octavo-bundle: groups := dev bundle
 

@@ -31,4 +31,5 @@ done
 pip=(.venv/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt)
 echo "Installing Octavo's Python packages into .venv; the first time takes a few minutes." >&2
 "${pip[@]}" pip setuptools
-"${pip[@]}" --no-build-isolation --editable . ${groups[@]+"${groups[@]}"}
+# setuptools warns of every editable install.
+PYTHONWARNINGS=ignore "${pip[@]}" --no-build-isolation --editable . ${groups[@]+"${groups[@]}"}
