@@ -32,6 +32,7 @@ class DropOverlay(QWidget):
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
+        self._host = parent
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self._icon = QLabel(alignment=Qt.AlignmentFlag.AlignCenter)
         title = QLabel("Drop documents here", alignment=Qt.AlignmentFlag.AlignCenter)
@@ -55,13 +56,13 @@ class DropOverlay(QWidget):
     def show_over(self) -> None:
         """Cover the parent."""
         self._icon.setPixmap(Theme.current().pixmap("import", 40, "accent"))
-        self.setGeometry(self.parentWidget().rect())
+        self.setGeometry(self._host.rect())
         self.raise_()
         self.show()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
-        if event.type() == QEvent.Type.Resize and watched is self.parentWidget():
-            self.setGeometry(self.parentWidget().rect())
+        if event.type() == QEvent.Type.Resize and watched is self._host:
+            self.setGeometry(self._host.rect())
         return False
 
     def sizeHint(self) -> QSize:  # noqa: D102

@@ -1,0 +1,300 @@
+"""Where messages are written: text, documents, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+
+from ui.chat.attachments import AttachmentChip, ChipState
+from ui.chat.buttons import IconButton
+from ui.chat.context_meter import ContextMeter
+from ui.chat.document_chip import DraftDocument
+from ui.chat.flow_layout import FlowLayout
+from ui.chat.prompt_edit import PromptEdit
+from ui.chat.scroller import COLUMN_WIDTH, SIDE_MARGIN
+from ui.theme import Theme
+
+_MAX_LINES = 8
+_OVERHANG = 16
+"""The frame is this much wider than the column on each side, so that the texts are in line."""
+_BUSY_HINT = "A reply is being written. Wait for it, or press Esc to stop it."
+_READING_HINT = "A document is still being read."
+
+
+class Composer(QWidget):
+    """The field at the bottom of the conversation.
+
+    What is submitted stays in the field until the owner takes it away with `set_text("")`, so that a message
+    that was refused is not lost.
+
+    Signals:
+        submitted: send this text with the documents that are ready.
+        stop_requested: stop the reply.
+        files_dropped: local files were pasted: list of paths.
+        text_edited: the user changed the text; `set_text` does not count.
+        attachment_removed: take a document away, or stop reading it; the chip's key.
+        encoding_changed: read a document in another encoding; the chip's key and the encoding.
+        attach_requested: choose files.
+    """
+
+    submitted = Signal(str)
+    stop_requested = Signal()
+    files_dropped = Signal(object)
+    text_edited = Signal(str)
+    attachment_removed = Signal(int)
+    encoding_changed = Signal(int, str)
+    attach_requested = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._is_busy = False
+        self._chips: dict[int, DraftDocument] = {}
+        self._states: dict[int, ChipState] = {}
+        self._text_tokens: int | None = None
+        self._attachment_tokens: int | None = None
+        self._used_tokens: int | None = None
+        self._limit_tokens: int | None = None
+        self._own_hint = ""
+        self._hint = ""
+        self._is_hint_error = False
+        self.edit = PromptEdit("Message", _MAX_LINES, self)
+        self.edit.setPlaceholderText("Write a message, or drop a document here")
+        self._documents = QWidget(self)
+        self._flow = FlowLayout(self._documents, spacing=8)
+        self._documents.hide()
+        self._attach = IconButton("attach", "Attach documents", self)
+        self._send = SendButton(self)
+        self._words = QLabel(wordWrap=True)
+        self._meter = ContextMeter(self)
+        self._connect()
+        self._lay_out()
+        self.setFocusProxy(self.edit)
+        self._update()
+        Theme.current().changed.connect(self._restyle)
+
+    @property
+    def text(self) -> str:
+        """The text in the field."""
+        return self.edit.toPlainText()
+
+    def set_text(self, text: str) -> None:
+        """Replace the text, as when another draft is opened or the message was sent."""
+        self.edit.set_text(text)
+        self._own_hint = ""
+        self._update()
+
+    def set_busy(self, is_busy: bool) -> None:
+        """Say whether a reply is being written: the button then stops it."""
+        self._is_busy = is_busy
+        self._own_hint = ""
+        self._update()
+
+    def set_attachments(self, chips: Sequence[AttachmentChip]) -> None:
+        """Show the documents of the draft, in this order."""
+        wanted = {chip.key: chip for chip in chips}
+        for key in [key for key in self._chips if key not in wanted]:
+            self._drop_chip(self._chips.pop(key))
+        if list(self._chips) != [key for key in wanted if key in self._chips]:
+            for widget in self._chips.values():
+                self._drop_chip(widget)
+            self._chips = {}
+        for key, chip in wanted.items():
+            if key in self._chips:
+                self._chips[key].show_chip(chip)
+            else:
+                self._chips[key] = self._make_chip(chip)
+        self._states = {chip.key: chip.state for chip in chips}
+        self._own_hint = ""
+        self._documents.setVisible(bool(chips))
+        self._flow.invalidate()
+        self._update()
+
+    def set_token_count(self, text_tokens: int | None, attachment_tokens: int | None) -> None:
+        """Show what the text and the documents cost; None while it is not known."""
+        self._text_tokens, self._attachment_tokens = text_tokens, attachment_tokens
+        self._update()
+
+    def set_context(self, used_tokens: int | None, limit_tokens: int | None) -> None:
+        """Show how full the context would be: the conversation so far and what is being written together."""
+        self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
+        self._update()
+
+    def set_hint(self, text: str, *, is_error: bool = False) -> None:
+        """Show one sentence below the field in place of the token count; an empty text takes it away."""
+        self._hint, self._is_hint_error = text, is_error
+        self._update()
+
+    def _connect(self) -> None:
+        self.edit.enter_pressed.connect(self._submit)
+        self.edit.escape_pressed.connect(self._on_escape)
+        self.edit.edited.connect(self._on_edited)
+        self.edit.files_pasted.connect(self.files_dropped)
+        self.edit.paste_refused.connect(self._show_own_hint)
+        self.edit.focus_changed.connect(self.update)
+        self._attach.clicked.connect(self.attach_requested)
+        self._send.clicked.connect(self._on_button)
+
+    def _lay_out(self) -> None:
+        self._frame = ComposerFrame(self.edit, self)
+        buttons = QHBoxLayout()
+        buttons.setSpacing(6)
+        buttons.addWidget(self._attach, 0, Qt.AlignmentFlag.AlignBottom)
+        buttons.addStretch()
+        buttons.addWidget(self._send, 0, Qt.AlignmentFlag.AlignBottom)
+        inside = QVBoxLayout(self._frame)
+        inside.setContentsMargins(_OVERHANG - 3, 12, 9, 9)
+        inside.setSpacing(8)
+        inside.addWidget(self._documents)
+        inside.addWidget(self.edit)
+        inside.addLayout(buttons)
+        below = QHBoxLayout()
+        below.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
+        below.setSpacing(16)
+        below.addWidget(self._words, 1)
+        below.addWidget(self._meter, 0, Qt.AlignmentFlag.AlignTop)
+        self._column = QVBoxLayout(self)
+        self._column.setSpacing(7)
+        self._column.addWidget(self._frame)
+        self._column.addLayout(below)
+        self._words.setMinimumHeight(self.fontMetrics().height() + 2)
+
+    def _make_chip(self, chip: AttachmentChip) -> DraftDocument:
+        widget = DraftDocument(chip, self._documents)
+        widget.removed.connect(self.attachment_removed)
+        widget.encoding_chosen.connect(self.encoding_changed)
+        self._flow.addWidget(widget)
+        widget.show()
+        return widget
+
+    def _drop_chip(self, widget: DraftDocument) -> None:
+        self._flow.removeWidget(widget)
+        widget.hide()
+        widget.deleteLater()
+
+    def _has_content(self) -> bool:
+        return bool(self.text.strip()) or ChipState.READY in self._states.values()
+
+    def _submit(self) -> None:
+        if self._is_busy:
+            self._show_own_hint(_BUSY_HINT)
+        elif ChipState.READING in self._states.values():
+            self._show_own_hint(_READING_HINT)
+        elif self._has_content():
+            self.submitted.emit(self.text)
+
+    def _on_button(self) -> None:
+        if self._is_busy:
+            self.stop_requested.emit()
+        else:
+            self._submit()
+
+    def _on_escape(self) -> None:
+        if self._is_busy:
+            self.stop_requested.emit()
+
+    def _on_edited(self) -> None:
+        self._own_hint = ""
+        self._update()
+        self.text_edited.emit(self.text)
+
+    def _show_own_hint(self, text: str) -> None:
+        self._own_hint = text
+        self._update()
+
+    def _update(self) -> None:
+        self._send.show_busy(self._is_busy)
+        self._send.setEnabled(self._is_busy or self._has_content())
+        hint = self._own_hint or self._hint
+        kind = (
+            "danger" if hint == self._hint and hint and self._is_hint_error else "muted" if hint else "faint"
+        )
+        self._words.setText(hint or self._count_text())
+        if self._words.property("kind") != kind:
+            self._words.setProperty("kind", kind)
+            self._words.style().polish(self._words)
+        draft_tokens = (self._text_tokens or 0) + (self._attachment_tokens or 0)
+        self._meter.show_use(self._used_tokens, self._limit_tokens, draft_tokens)
+
+    def _count_text(self) -> str:
+        if self._text_tokens is None or not (self._text_tokens or self._attachment_tokens):
+            return ""
+        if self._attachment_tokens:
+            return f"{self._text_tokens:,} + {self._attachment_tokens:,} tokens"
+        return f"{self._text_tokens:,} token{'' if self._text_tokens == 1 else 's'}"
+
+    def _restyle(self) -> None:
+        self._attach.restyle()
+        self._send.restyle()
+        for chip in self._chips.values():
+            chip.restyle()
+        self.update()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        side = max(SIDE_MARGIN, (self.width() - COLUMN_WIDTH) // 2) - _OVERHANG
+        self._column.setContentsMargins(side, 4, side, 10)
+        super().resizeEvent(event)
+
+
+class ComposerFrame(QFrame):
+    """The rounded field around text and buttons; a click anywhere in it goes to the text."""
+
+    def __init__(self, edit: PromptEdit, parent: QWidget) -> None:
+        super().__init__(parent)
+        self._edit = edit
+        self.setCursor(Qt.CursorShape.IBeamCursor)
+        edit.focus_changed.connect(self.update)
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        self._edit.setFocus(Qt.FocusReason.MouseFocusReason)
+        super().mousePressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        palette = Theme.current().palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(QPen(palette.color("accent" if self._edit.hasFocus() else "border_strong"), 1))
+        painter.setBrush(palette.color("surface"))
+        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 16, 16)
+
+
+class SendButton(IconButton):
+    """A round button: Send, or Stop while a reply is written."""
+
+    _SIZE = 34
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__("send", "Send message", parent)
+        self.setFixedSize(self._SIZE, self._SIZE)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+
+    def show_busy(self, is_busy: bool) -> None:
+        """Turn into Stop, or back."""
+        self.set_name("Stop the reply" if is_busy else "Send message")
+        self.set_icon("stop" if is_busy else "send", "on_accent")
+
+    def sizeHint(self) -> QSize:  # noqa: D102
+        return QSize(self._SIZE, self._SIZE)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        palette = Theme.current().palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        role = "accent" if self.isEnabled() else "border"
+        if self.isEnabled() and (self.underMouse() or self.isDown()):
+            role = "accent_hover"
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(palette.color(role))
+        circle = QRectF(self.rect()).adjusted(1, 1, -1, -1)
+        painter.drawEllipse(circle)
+        if self.hasFocus():
+            painter.setPen(QPen(palette.color("text"), 2))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawEllipse(circle)
+        side = self.iconSize().width()
+        left, top = (self.width() - side) // 2, (self.height() - side) // 2
+        name = "stop" if self.accessibleName().startswith("Stop") else "send"
+        role = "on_accent" if self.isEnabled() else "text_faint"
+        painter.drawPixmap(left, top, Theme.current().pixmap(name, side, role))

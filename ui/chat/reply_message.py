@@ -1,0 +1,157 @@
+"""A reply: its text, how far it has come, its figures and actions."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
+
+from app.store.records import Message, MessageState
+from engine.events import PrefillProgress
+from ui.chat.buttons import IconButton
+from ui.chat.elided_label import ElidedLabel
+from ui.chat.markdown_body import MarkdownBody
+from ui.chat.message_widget import MessageWidget
+from ui.chat.reply_status import prefill_text, state_text, stats_text
+from ui.markdown.style import MarkdownStyle
+
+_STATE_KINDS = {MessageState.FAILED: "danger", MessageState.INTERRUPTED: "warning"}
+
+
+class ReplyMessage(MessageWidget):
+    """The model's message, plain on the window's ground.
+
+    Signals:
+        regenerate_requested: another answer to the same question is wanted; this message's id.
+    """
+
+    regenerate_requested = Signal(int)
+
+    def __init__(self, message: Message, style: MarkdownStyle, parent: QWidget | None = None) -> None:
+        super().__init__(message, style, parent)
+        self.setAccessibleName(f"Reply of {message.model}" if message.model else "Reply")
+        self._text = ""
+        self._body: MarkdownBody | None = None
+        self._waiting: WaitingLine | None = None
+        self._state = QLabel(wordWrap=True)
+        self._stats = ElidedLabel()
+        self._stats.setProperty("kind", "faint")
+        self._regenerate = IconButton("refresh", "Answer again", quiet=True)
+        self._regenerate.clicked.connect(self._ask_again)
+        self.action_bar.add(self._regenerate)
+        self._footer = QWidget(self)
+        footer = QHBoxLayout(self._footer)
+        footer.setContentsMargins(0, 0, 0, 0)
+        footer.setSpacing(6)
+        footer.addWidget(self._stats, 1)
+        footer.addWidget(self.versions)
+        footer.addWidget(self.action_bar)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(4)
+        self._column.addWidget(self._state)
+        self._column.addWidget(self._footer)
+        self._show(message)
+
+    def message_text(self) -> str:  # noqa: D102
+        return self._text
+
+    def set_actions_enabled(self, is_enabled: bool) -> None:  # noqa: D102
+        super().set_actions_enabled(is_enabled)
+        self._regenerate.setEnabled(is_enabled)
+
+    def apply_style(self, style: MarkdownStyle) -> None:  # noqa: D102
+        super().apply_style(style)
+        if self._body is not None:
+            self._body.apply_style(style)
+
+    def begin_stream(self) -> None:
+        """Wait for text."""
+        self._footer.hide()
+        if self._waiting is None:
+            self._waiting = WaitingLine(self)
+            self._column.insertWidget(self._column.indexOf(self._state), self._waiting)
+            self._waiting.show()
+
+    def set_prefill(self, progress: PrefillProgress) -> None:
+        """Show how far the prompt is read."""
+        if self._waiting is not None:
+            self._waiting.show_progress(progress)
+
+    def append_text(self, text: str) -> None:
+        """Add text that was decoded."""
+        self._drop_waiting()
+        self._add(text)
+
+    def finish_stream(self, message: Message) -> None:
+        """Show the final row."""
+        self._drop_waiting()
+        self._footer.show()
+        self._show(message)
+
+    def _show(self, message: Message) -> None:
+        self.message = message
+        if not message.text.startswith(self._text):
+            self._drop_body()
+        self._add(message.text[len(self._text) :])
+        if message.state is not MessageState.STREAMING and self._body is not None:
+            self._body.finish()
+        words = state_text(message)
+        self._state.setText(words)
+        self._state.setProperty("kind", _STATE_KINDS.get(message.state, "muted"))
+        self._state.style().polish(self._state)
+        self._state.setVisible(bool(words))
+        self._stats.setText(stats_text(message.stats) if message.stats else "")
+        self.copy_button.setEnabled(bool(message.text))
+        self.set_actions_enabled(self.are_actions_enabled)
+
+    def _add(self, text: str) -> None:
+        if not text:
+            return
+        if self._body is None:
+            self._body = MarkdownBody(self.text_style, self)
+            self._body.link_activated.connect(self.link_activated)
+            self._body.drag_moved.connect(self.drag_moved)
+            self._column.insertWidget(0, self._body)
+            self._body.show()
+        self._text += text
+        self._body.append(text)
+
+    def _drop_body(self) -> None:
+        self._text = ""
+        if self._body is not None:
+            self._body.hide()
+            self._body.deleteLater()
+            self._body = None
+
+    def _drop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.hide()
+            self._waiting.deleteLater()
+            self._waiting = None
+
+    def _ask_again(self) -> None:
+        self.regenerate_requested.emit(self.message.id)
+
+
+class WaitingLine(QWidget):
+    """A line of words over a thin bar, until the first token comes."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._words = QLabel("Waiting…")
+        self._words.setProperty("kind", "muted")
+        self._bar = QProgressBar(textVisible=False)
+        self._bar.setRange(0, 0)
+        self._bar.setMaximumWidth(260)
+        self._bar.setAccessibleName("Reading the prompt")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 4, 0, 8)
+        column.setSpacing(7)
+        column.addWidget(self._words)
+        column.addWidget(self._bar)
+
+    def show_progress(self, progress: PrefillProgress) -> None:
+        """Show how far the prompt is read."""
+        self._words.setText(prefill_text(progress))
+        self._bar.setRange(0, max(1, progress.total))
+        self._bar.setValue(progress.done)

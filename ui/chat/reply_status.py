@@ -1,0 +1,41 @@
+"""The quiet line under a reply, in words."""
+
+from __future__ import annotations
+
+from app.store.records import Message, MessageState
+from engine.events import GenerationStats, PrefillProgress, StopReason
+
+_STOP_WORDS = {
+    StopReason.END: "end",
+    StopReason.LENGTH: "length limit reached",
+    StopReason.CONTEXT: "context full",
+    StopReason.STOPPED: "stopped",
+}
+
+
+def stats_text(stats: GenerationStats) -> str:
+    """Return the figures of a reply, such as `12.3 tok/s · first token 0.84 s · 214 tokens · … · end`."""
+    parts = (
+        f"{stats.decode_tps:.1f} tok/s",
+        f"first token {stats.ttft_s:.2f} s",
+        f"{stats.completion_tokens:,} token" + ("" if stats.completion_tokens == 1 else "s"),
+        f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}",
+        _STOP_WORDS[stats.stop_reason],
+    )
+    return " · ".join(parts)
+
+
+def state_text(message: Message) -> str:
+    """Return what became of a reply that did not end by itself, else an empty string."""
+    if message.state is MessageState.INTERRUPTED:
+        return "Interrupted: Octavo was closed while this was written."
+    if message.state is MessageState.FAILED:
+        return message.error or "This reply failed."
+    if message.state is MessageState.STOPPED and message.stats is None:
+        return "Stopped."
+    return ""
+
+
+def prefill_text(progress: PrefillProgress) -> str:
+    """Return how far the prompt is read, such as `Reading 1,200 of 6,031 tokens (reused 0)`."""
+    return f"Reading {progress.done:,} of {progress.total:,} tokens (reused {progress.reused:,})"

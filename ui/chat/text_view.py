@@ -1,0 +1,175 @@
+"""Read-only text that is as high as what it says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QFocusEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QTextBlock,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+
+from ui.markdown.document import QuietDocument
+from ui.markdown.style import MarkdownStyle
+from ui.markdown.writer import QUOTE_LEVEL
+from ui.theme import Theme
+
+SELECTION_KEYS = Qt.KeyboardModifier.ShiftModifier | Qt.KeyboardModifier.ControlModifier
+_BAR = 3
+SCROLL_KEYS = {
+    Qt.Key.Key_Up,
+    Qt.Key.Key_Down,
+    Qt.Key.Key_Left,
+    Qt.Key.Key_Right,
+    Qt.Key.Key_PageUp,
+    Qt.Key.Key_PageDown,
+    Qt.Key.Key_Home,
+    Qt.Key.Key_End,
+    Qt.Key.Key_Space,
+}
+
+
+class TextView(QTextBrowser):
+    """A document without scroll bars of its own: the conversation scrolls, not the message.
+
+    Signals:
+        link_activated: an address was clicked, or chosen with the keyboard.
+        drag_moved: the mouse moves with a selection in hand, at this global position.
+    """
+
+    link_activated = Signal(str)
+    drag_moved = Signal(QPoint)
+
+    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setDocument(QuietDocument(self))
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setOpenLinks(False)
+        self.setOpenExternalLinks(False)
+        self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextBrowserInteraction | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.setAcceptDrops(False)
+        self.viewport().setAutoFillBackground(False)
+        self.setAccessibleName(name)
+        self.anchorClicked.connect(self._activate_link)
+        self.document().documentLayout().documentSizeChanged.connect(self._on_size_changed)
+        self._has_keyboard_focus = False
+
+    def hasHeightForWidth(self) -> bool:  # noqa: D102
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: D102
+        document = self.document()
+        if document.textWidth() != width:
+            document.setTextWidth(width)
+        return math.ceil(document.size().height())
+
+    def sizeHint(self) -> QSize:  # noqa: D102
+        return QSize(math.ceil(self.document().idealWidth()), math.ceil(self.document().size().height()))
+
+    def minimumSizeHint(self) -> QSize:  # noqa: D102
+        return QSize(0, 0)
+
+    def loadResource(self, kind: int, name: QUrl | str) -> Any:  # noqa: D102
+        return None
+
+    def apply_style(self, style: MarkdownStyle) -> None:
+        """Take fonts from `style`."""
+        self.setFont(style.font)
+        document = self.document()
+        assert isinstance(document, QuietDocument)
+        document.apply_style(style)
+
+    def _activate_link(self, url: QUrl) -> None:
+        self.link_activated.emit(url.toString())
+
+    def _on_size_changed(self) -> None:
+        self.updateGeometry()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: D102
+        event.ignore()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102
+        if event.key() in SCROLL_KEYS and not event.modifiers() & SELECTION_KEYS:
+            event.ignore()
+        else:
+            super().keyPressEvent(event)
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        super().mouseMoveEvent(event)
+        if event.buttons() & Qt.MouseButton.LeftButton:
+            self.drag_moved.emit(event.globalPosition().toPoint())
+
+    def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: D102
+        self._has_keyboard_focus = event.reason() in (
+            Qt.FocusReason.TabFocusReason,
+            Qt.FocusReason.BacktabFocusReason,
+        )
+        super().focusInEvent(event)
+        self.viewport().update()
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: D102
+        self._has_keyboard_focus = False
+        super().focusOutEvent(event)
+        self.viewport().update()
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: D102
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.LayoutDirectionChange:
+            self.viewport().update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        super().paintEvent(event)
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        self._paint_quote_bars(painter, QRectF(event.rect()))
+        if self._has_keyboard_focus:
+            painter.setPen(QPen(Theme.current().palette.color("accent"), 1))
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.drawRoundedRect(QRectF(self.viewport().rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+
+    def _paint_quote_bars(self, painter: QPainter, exposed: QRectF) -> None:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(Theme.current().palette.color("border_strong"))
+        layout = self.document().documentLayout()
+        for block in self._quoted_blocks():
+            box = layout.blockBoundingRect(block)
+            if not box.intersects(exposed):
+                continue
+            following = block.next()
+            joined_levels = _quote_level(following) if following.isValid() else 0
+            level = _quote_level(block)
+            unit = block.blockFormat().leftMargin() / level
+            for step in range(level):
+                bottom = layout.blockBoundingRect(following).top() if step < joined_levels else box.bottom()
+                left = unit * step
+                if block.textDirection() == Qt.LayoutDirection.RightToLeft:
+                    left = self.viewport().width() - left - _BAR
+                painter.drawRect(QRectF(left, box.top(), _BAR, bottom - box.top()))
+
+    def _quoted_blocks(self) -> Iterator[QTextBlock]:
+        block = self.document().begin()
+        while block.isValid():
+            if _quote_level(block):
+                yield block
+            block = block.next()
+
+
+def _quote_level(block: QTextBlock) -> int:
+    return int(block.blockFormat().property(QUOTE_LEVEL) or 0)

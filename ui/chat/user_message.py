@@ -1,0 +1,265 @@
+"""A message of the user: attachments, text in a bubble, and the editor that changes it."""
+
+from __future__ import annotations
+
+import math
+
+from PySide6.QtCore import QRect, QRectF, Qt, Signal
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextBlockFormat, QTextCursor
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+
+from app.store.records import Message
+from ui.chat.buttons import IconButton
+from ui.chat.document_chip import SentDocument
+from ui.chat.flow_layout import FlowLayout
+from ui.chat.message_widget import MessageWidget
+from ui.chat.prompt_edit import PromptEdit
+from ui.chat.text_view import TextView
+from ui.markdown.style import MarkdownStyle
+from ui.theme import Theme
+
+_SHOWN_CHARS = 2_400
+_SHOWN_LINES = 24
+_MAX_EDIT_LINES = 16
+
+
+class UserMessage(MessageWidget):
+    """The user's message, at the trailing side of the column.
+
+    Signals:
+        edit_requested: the message was changed and is to be sent again: message id, new text.
+    """
+
+    edit_requested = Signal(int, str)
+
+    def __init__(self, message: Message, style: MarkdownStyle, parent: QWidget | None = None) -> None:
+        super().__init__(message, style, parent)
+        self.setAccessibleName("Your message")
+        self._bubble = Bubble(message.text, style, self)
+        self._bubble.setVisible(bool(message.text))
+        self._bubble.view.link_activated.connect(self.link_activated)
+        self._bubble.view.drag_moved.connect(self.drag_moved)
+        self._editor: MessageEditor | None = None
+        self._documents = [SentDocument(attachment) for attachment in message.attachments]
+        self._edit = IconButton("edit", "Edit message", quiet=True)
+        self._edit.clicked.connect(self.start_editing)
+        self.action_bar.add(self._edit)
+        self._footer = QWidget(self)
+        footer = QHBoxLayout(self._footer)
+        footer.setContentsMargins(0, 0, 0, 0)
+        footer.addStretch()
+        footer.addWidget(self.action_bar)
+        footer.addWidget(self.versions)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(4)
+        if self._documents:
+            self._column.addWidget(self._document_row())
+        self._column.addWidget(self._bubble)
+        self._column.addWidget(self._footer)
+        self.set_actions_enabled(True)
+
+    def set_actions_enabled(self, is_enabled: bool) -> None:  # noqa: D102
+        super().set_actions_enabled(is_enabled)
+        self._edit.setEnabled(is_enabled)
+        if self._editor is not None:
+            self._editor.set_sending_enabled(is_enabled)
+
+    def apply_style(self, style: MarkdownStyle) -> None:  # noqa: D102
+        super().apply_style(style)
+        self._bubble.apply_style(style)
+        for document in self._documents:
+            document.restyle()
+
+    def start_editing(self) -> None:
+        """Put an editor in the place of the bubble."""
+        if self._editor is not None:
+            return
+        allow_empty = bool(self.message.attachments)
+        self._editor = MessageEditor(self.message.text, allow_empty=allow_empty, parent=self)
+        self._editor.set_sending_enabled(self.are_actions_enabled)
+        self._editor.saved.connect(self._send_edit)
+        self._editor.cancelled.connect(self.stop_editing)
+        self._column.insertWidget(self._column.indexOf(self._bubble), self._editor)
+        self._editor.show()
+        self._bubble.hide()
+        self._footer.hide()
+        self._editor.edit.setFocus()
+
+    def stop_editing(self) -> None:
+        """Put the bubble back."""
+        if self._editor is None:
+            return
+        self._editor.hide()
+        self._editor.deleteLater()
+        self._editor = None
+        self._bubble.setVisible(bool(self.message.text))
+        self._footer.show()
+        self._edit.setFocus()
+
+    def _send_edit(self, text: str) -> None:
+        self.stop_editing()
+        self.edit_requested.emit(self.message.id, text)
+
+    def _document_row(self) -> QWidget:
+        row = QWidget(self)
+        layout = FlowLayout(row, spacing=8, align_end=True)
+        for document in self._documents:
+            layout.addWidget(document)
+        return row
+
+
+class Bubble(QWidget):
+    """Plain text on a soft ground, as wide as it needs to be; long text shows its beginning first."""
+
+    def __init__(self, text: str, style: MarkdownStyle, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._text = text
+        self._beginning = _beginning(text)
+        self._sizes: dict[int, tuple[int, int]] = {}
+        self.view = TextView("Your message text", self)
+        self._more: QPushButton | None = None
+        if self._beginning != text:
+            self._more = QPushButton(f"Show all {len(text):,} characters", self)
+            self._more.setProperty("kind", "link")
+            self._more.setCursor(Qt.CursorShape.PointingHandCursor)
+            self._more.clicked.connect(self._show_all)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy.setHeightForWidth(True)
+        self.setSizePolicy(policy)
+        self.apply_style(style)
+
+    def apply_style(self, style: MarkdownStyle) -> None:
+        """Take fonts from `style`."""
+        self._pad_x, self._pad_y = round(style.em * 0.9), round(style.em * 0.6)
+        self.view.apply_style(style)
+        self._show(self._text if self._more is None else self._beginning)
+
+    def hasHeightForWidth(self) -> bool:  # noqa: D102
+        return True
+
+    def heightForWidth(self, width: int) -> int:  # noqa: D102
+        _, height = self._text_size(width)
+        return height + self._more_height() + 2 * self._pad_y
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        width, height = self._text_size(self.width())
+        left = (
+            0
+            if self.layoutDirection() == Qt.LayoutDirection.RightToLeft
+            else self.width() - self._outer(width)
+        )
+        self.view.setGeometry(left + self._pad_x, self._pad_y, width, height)
+        if self._more is not None:
+            hint = self._more.sizeHint()
+            self._more.move(left + self._pad_x, self._pad_y + height + 4)
+            self._more.resize(hint)
+        super().resizeEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(Theme.current().palette.color("bubble"))
+        text = self.view.geometry()
+        ground = QRect(text.left() - self._pad_x, 0, self._outer(text.width()), self.height())
+        painter.drawRoundedRect(QRectF(ground), 16, 16)
+
+    def _outer(self, text_width: int) -> int:
+        return text_width + 2 * self._pad_x
+
+    def _more_height(self) -> int:
+        return 0 if self._more is None else self._more.sizeHint().height() + 4
+
+    def _text_size(self, width: int) -> tuple[int, int]:
+        if width not in self._sizes:
+            available = max(40, round(width * 0.86) - 2 * self._pad_x)
+            least = 0 if self._more is None else self._more.sizeHint().width()
+            self.view.heightForWidth(available)
+            ideal = max(least, math.ceil(self.view.document().idealWidth()) + 1)
+            wanted = min(available, ideal)
+            self._sizes = {width: (wanted, self.view.heightForWidth(wanted))}
+        return self._sizes[width]
+
+    def _show(self, text: str) -> None:
+        self._sizes = {}
+        document = self.view.document()
+        document.setPlainText(text)
+        line_height = QTextBlockFormat()
+        line_height.setLineHeight(135, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        cursor = QTextCursor(document)
+        cursor.select(QTextCursor.SelectionType.Document)
+        cursor.mergeBlockFormat(line_height)
+        self.updateGeometry()
+        self.update()
+
+    def _show_all(self) -> None:
+        assert self._more is not None
+        self._more.hide()
+        self._more.deleteLater()
+        self._more = None
+        self.view.setFocus()
+        self._show(self._text)
+
+
+class MessageEditor(QFrame):
+    """The text of a sent message, to be changed and sent as a new version.
+
+    Signals:
+        saved: send this text.
+        cancelled: leave everything as it was.
+    """
+
+    saved = Signal(str)
+    cancelled = Signal()
+
+    def __init__(self, text: str, *, allow_empty: bool, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._allow_empty = allow_empty
+        self._is_sending_enabled = True
+        self.setProperty("kind", "card")
+        self.edit = PromptEdit("Edit message", _MAX_EDIT_LINES, self)
+        self.edit.set_text(text)
+        note = QLabel("The old version stays; you can go back to it.", wordWrap=True)
+        note.setProperty("kind", "faint")
+        cancel = QPushButton("Cancel")
+        self._save = QPushButton("Save && send")
+        self._save.setProperty("kind", "primary")
+        self._save.setAccessibleName("Save and send")
+        cancel.clicked.connect(self.cancelled)
+        self._save.clicked.connect(self._send)
+        self.edit.enter_pressed.connect(self._send)
+        self.edit.escape_pressed.connect(self.cancelled)
+        self.edit.edited.connect(self._update)
+        buttons = QHBoxLayout()
+        buttons.addWidget(note, 1)
+        buttons.addWidget(cancel)
+        buttons.addWidget(self._save)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(14, 12, 12, 12)
+        column.setSpacing(10)
+        column.addWidget(self.edit)
+        column.addLayout(buttons)
+        self._update()
+
+    def set_sending_enabled(self, is_enabled: bool) -> None:
+        """Allow sending, or not while a reply is written."""
+        self._is_sending_enabled = is_enabled
+        self._update()
+
+    def _can_send(self) -> bool:
+        return self._is_sending_enabled and (self._allow_empty or bool(self.edit.toPlainText().strip()))
+
+    def _update(self) -> None:
+        self._save.setEnabled(self._can_send())
+
+    def _send(self) -> None:
+        if self._can_send():
+            self.saved.emit(self.edit.toPlainText())
+
+
+def _beginning(text: str) -> str:
+    """Return what is shown of a long message until all of it is asked for."""
+    lines = text.split("\n", _SHOWN_LINES)
+    shown = "\n".join(lines[:_SHOWN_LINES])[:_SHOWN_CHARS]
+    return text if len(text) <= len(shown) * 1.2 else shown.rstrip() + " …"

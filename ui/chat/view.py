@@ -1,0 +1,211 @@
+"""The conversation: one widget a message, in a column that scrolls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QLabel,
+    QPushButton,
+    QStackedLayout,
+    QVBoxLayout,
+    QWidget,
+)
+
+from app.store.records import Message, Role
+from engine.events import PrefillProgress
+from ui.chat.message_widget import MessageWidget
+from ui.chat.reply_message import ReplyMessage
+from ui.chat.scroller import ConversationScroller
+from ui.chat.user_message import UserMessage
+from ui.markdown.style import MarkdownStyle
+from ui.theme import Theme
+
+
+class ChatView(QWidget):
+    """Shows the messages of one conversation and sends what the user wants done with them.
+
+    The newest messages are made at once, the rest of those given while the event loop is idle; the position
+    on the screen stays when something is put above it.
+
+    Signals:
+        regenerate_requested: another answer instead of this message id.
+        edit_requested: a user message was changed: message id, new text.
+        sibling_requested: another version is to be shown, by its message id.
+        earlier_requested: the messages before the first one are wanted.
+        link_activated: a link was clicked, or chosen with the keyboard; nothing was opened.
+    """
+
+    regenerate_requested = Signal(int)
+    edit_requested = Signal(int, str)
+    sibling_requested = Signal(int)
+    earlier_requested = Signal()
+    link_activated = Signal(str)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._style_now = MarkdownStyle.current()
+        self._widgets: list[MessageWidget] = []
+        self._pending: list[Message] = []
+        self._has_earlier = False
+        self._stream: ReplyMessage | None = None
+        self._are_actions_enabled = True
+        self._placeholder = Placeholder(self)
+        self._earlier = QPushButton("Load earlier messages")
+        self._earlier.setProperty("kind", "flat")
+        self._earlier.clicked.connect(self._ask_earlier)
+        self._earlier.hide()
+        self.scroller = ConversationScroller(self._earlier, self)
+        self._stack = QStackedLayout(self)
+        self._stack.addWidget(self._placeholder)
+        self._stack.addWidget(self.scroller)
+        self._idle = QTimer(self)
+        self._idle.setInterval(0)
+        self._idle.timeout.connect(self._build_one)
+        Theme.current().changed.connect(self._restyle)
+
+    @property
+    def message_ids(self) -> list[int]:
+        """Ids of the messages that are shown, in order, those still to be made included."""
+        return [message.id for message in self._pending] + [widget.message.id for widget in self._widgets]
+
+    def set_placeholder(self, title: str, text: str) -> None:
+        """Say what an empty conversation shows."""
+        self._placeholder.show_words(title, text)
+
+    def set_actions_enabled(self, is_enabled: bool) -> None:
+        """Allow regenerate, edit and switching versions, or not while a reply is written."""
+        self._are_actions_enabled = is_enabled
+        for widget in self._widgets:
+            widget.set_actions_enabled(is_enabled)
+
+    def show_messages(self, messages: Sequence[Message], has_earlier: bool) -> None:
+        """Show another conversation from its end; `has_earlier` offers to load what comes before."""
+        self._clear()
+        self._pending = list(messages)
+        self._has_earlier = has_earlier
+        self.scroller.follow()
+        while self._pending and not self.scroller.is_filled():
+            self._build_one()
+        self._after_change()
+
+    def prepend_messages(self, messages: Sequence[Message], has_earlier: bool) -> None:
+        """Put earlier messages above those shown, which stay where they are on the screen."""
+        self._pending = [*messages, *self._pending]
+        self._has_earlier = has_earlier
+        self._after_change()
+
+    def append_message(self, message: Message) -> None:
+        """Show a new message at the end and scroll to it."""
+        widget = self._make(message)
+        self._widgets.append(widget)
+        self.scroller.append(widget)
+        self.scroller.follow()
+        self._after_change()
+
+    def begin_stream(self, message_id: int) -> None:
+        """Wait for the text of the reply `message_id`, which is shown already."""
+        widget = next((widget for widget in self._widgets if widget.message.id == message_id), None)
+        if isinstance(widget, ReplyMessage):
+            self._stream = widget
+            widget.begin_stream()
+
+    def set_prefill(self, progress: PrefillProgress) -> None:
+        """Show how far the prompt of the awaited reply is read."""
+        if self._stream is not None:
+            self._stream.set_prefill(progress)
+
+    def append_text(self, text: str) -> None:
+        """Add decoded text to the reply that is written."""
+        if self._stream is not None:
+            self._stream.append_text(text)
+
+    def finish_stream(self, message: Message) -> None:
+        """Show the final row of the reply that was written."""
+        if self._stream is not None and self._stream.message.id == message.id:
+            self._stream.finish_stream(message)
+            self._stream = None
+
+    def changeEvent(self, event: QEvent) -> None:  # noqa: D102
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.FontChange:
+            self._restyle()
+
+    def _make(self, message: Message) -> MessageWidget:
+        widget: MessageWidget
+        if message.role is Role.USER:
+            widget = UserMessage(message, self._style_now)
+            widget.edit_requested.connect(self.edit_requested)
+        else:
+            widget = ReplyMessage(message, self._style_now)
+            widget.regenerate_requested.connect(self.regenerate_requested)
+        widget.sibling_requested.connect(self.sibling_requested)
+        widget.link_activated.connect(self.link_activated)
+        widget.drag_moved.connect(self.scroller.follow_drag)
+        if not self._are_actions_enabled:
+            widget.set_actions_enabled(False)
+        return widget
+
+    def _build_one(self) -> None:
+        """Make the widget of the last message that has none."""
+        if not self._pending:
+            self._idle.stop()
+            return
+        widget = self._make(self._pending.pop())
+        self._widgets.insert(0, widget)
+        self.scroller.prepend(widget)
+        if not self._pending:
+            self._after_change()
+
+    def _after_change(self) -> None:
+        if self._pending:
+            self._idle.start()
+        else:
+            self._idle.stop()
+        self._earlier.setVisible(self._has_earlier and not self._pending)
+        for widget in self._widgets:
+            widget.set_latest(widget is self._widgets[-1])
+        self._stack.setCurrentWidget(self.scroller if self._widgets else self._placeholder)
+
+    def _clear(self) -> None:
+        self._stream = None
+        self._widgets = []
+        self.scroller.clear()
+
+    def _restyle(self) -> None:
+        self._style_now = MarkdownStyle.current()
+        for widget in self._widgets:
+            widget.apply_style(self._style_now)
+        self.scroller.restyle()
+
+    def _ask_earlier(self) -> None:
+        self._earlier.hide()
+        self.earlier_requested.emit()
+
+
+class Placeholder(QWidget):
+    """What an empty conversation says."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._title = QLabel("Ask a question", alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
+        self._title.setProperty("kind", "title")
+        self._text = QLabel(
+            "Write below, or drag a document here and ask about it.",
+            alignment=Qt.AlignmentFlag.AlignCenter,
+            wordWrap=True,
+        )
+        self._text.setProperty("kind", "muted")
+        column = QVBoxLayout(self)
+        column.setContentsMargins(40, 20, 40, 20)
+        column.setSpacing(10)
+        column.addStretch(2)
+        column.addWidget(self._title)
+        column.addWidget(self._text)
+        column.addStretch(3)
+
+    def show_words(self, title: str, text: str) -> None:
+        """Show other words."""
+        self._title.setText(title)
+        self._text.setText(text)
