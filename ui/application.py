@@ -44,7 +44,7 @@ def main(paths: AppPaths, files: Sequence[Path] = ()) -> int:
         return 0
     if claim is Claim.NO_ANSWER:
         return _refuse("Octavo is running already but does not answer. End it, then start it again.")
-    set_up_logging(paths, logging.INFO)
+    set_up_logging(paths, verbose=False)
     try:
         return _run(app, paths, instance, files)
     finally:

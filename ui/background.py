@@ -38,8 +38,8 @@ class BackgroundJob(QObject):
 
     _running: ClassVar[set[BackgroundJob]] = set()
 
-    def __init__(self, work: Work, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, work: Work) -> None:
+        super().__init__()
         self._work = work
         self._token = CancelToken()
         self._lock = threading.Lock()
@@ -51,8 +51,6 @@ class BackgroundJob(QObject):
 
     def start(self, pool: QThreadPool | None = None) -> BackgroundJob:
         """Begin; returns the job itself."""
-        # Not a child while it runs: a deleted parent must not take the signals away from the pool thread.
-        self.setParent(None)
         self._running.add(self)
         (pool or QThreadPool.globalInstance()).start(_Runnable(self._run))
         return self

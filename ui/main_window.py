@@ -20,6 +20,7 @@ from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QStackedWidge
 
 from app.documents.extract import file_filter
 from app.paths import AppPaths
+from app.settings import SettingsError
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
 from ui.busy_bar import BusyBar
@@ -276,8 +277,8 @@ class MainWindow(QMainWindow):
     def _on_failure(self, failure: Failure) -> None:
         self._notifications.post(Notice(Level.ERROR, failure.title, failure.message, failure.details))
 
-    def _on_save_failed(self, error: OSError) -> None:
-        self._notifications.error("The settings could not be saved", str(error))
+    def _on_save_failed(self, error: SettingsError) -> None:
+        self._notifications.error("The settings could not be saved", error)
 
     def _delete_current(self) -> None:
         if self.chat.session.conversation_id is not None:

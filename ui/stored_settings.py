@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings import Settings, save_settings
+from app.settings import Settings, SettingsError, save_settings
 
 log = logging.getLogger(__name__)
 _SAVE_DELAY_MS = 500
@@ -23,7 +23,7 @@ class StoredSettings(QObject):
 
     Signals:
         changed: the new `Settings`.
-        save_failed: the OSError that kept them from the disk.
+        save_failed: the `SettingsError` that kept them from the disk.
     """
 
     changed = Signal(object)
@@ -51,6 +51,6 @@ class StoredSettings(QObject):
         self._timer.stop()
         try:
             save_settings(self._path, self.value)
-        except OSError as error:
+        except SettingsError as error:
             log.warning("settings not saved", exc_info=True)
             self.save_failed.emit(error)

@@ -70,7 +70,7 @@ class Welcome(QWidget):
 
     def _lay_out(self) -> None:
         card = QFrame()
-        card.setMaximumWidth(560)
+        card.setMaximumWidth(640)
         inner = QVBoxLayout(card)
         inner.setContentsMargins(32, 28, 32, 28)
         inner.setSpacing(12)
@@ -86,7 +86,7 @@ class Welcome(QWidget):
         inner.addLayout(buttons)
         row = QHBoxLayout()
         row.addStretch(1)
-        row.addWidget(card, 8)
+        row.addWidget(card, 20)
         row.addStretch(1)
         column = QVBoxLayout(self)
         column.addStretch(2)

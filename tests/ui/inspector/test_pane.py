@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QPushButton, QSlider, QSpinBox, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.settings import Settings, load_settings
+from engine.events import GenerationStats, StopReason
+from engine.kv.precision import KVBits
+from engine.sampling import SamplingParams
+from ui.inspector.pane import InspectorPane
+from ui.stored_settings import StoredSettings
+
+
+@pytest.fixture
+def stored(qtbot: QtBot, tmp_path: Path) -> StoredSettings:
+    return StoredSettings(tmp_path / "settings.toml", Settings())
+
+
+@pytest.fixture
+def pane(qtbot: QtBot, stored: StoredSettings) -> InspectorPane:
+    pane = InspectorPane(stored)
+    qtbot.addWidget(pane)
+    pane.show()
+    return pane
+
+
+def named(pane: QWidget, kind: type, name: str) -> QWidget:
+    return next(
+        widget
+        for widget in pane.findChildren(kind)
+        if name in (widget.accessibleName(), widget.text() if hasattr(widget, "text") else "")
+    )
+
+
+def stats(kv_bits: int) -> GenerationStats:
+    return GenerationStats(100, 0, 10, 0.1, 50.0, 10.0, kv_bits, 1_234_567, 9_999, StopReason.END)
+
+
+def test_choosing_a_precision_changes_the_settings(pane: InspectorPane, stored: StoredSettings) -> None:
+    named(pane, QPushButton, "KV cache in 4 bits").click()
+    assert stored.value.kv_bits is KVBits.BITS_4
+
+
+def test_a_conversation_held_in_another_precision_is_said(pane: InspectorPane) -> None:
+    pane.set_stats(stats(16))
+    hint = pane.precision._hint
+    assert hint.isHidden()
+    named(pane, QPushButton, "KV cache in 8 bits").click()
+    assert not hint.isHidden()
+    assert hint.text() == "This conversation is held in 16 bits; 8 bits apply from the next message."
+    pane.set_stats(stats(8))
+    assert hint.isHidden()
+
+
+def test_slider_and_number_of_a_sampling_setting_agree(pane: InspectorPane, stored: StoredSettings) -> None:
+    named(pane, QDoubleSpinBox, "Temperature").setValue(1.25)
+    assert named(pane, QSlider, "Temperature slider").value() == 25
+    assert stored.value.sampling.temperature == 1.25
+    named(pane, QSlider, "Temperature slider").setValue(4)
+    assert stored.value.sampling.temperature == 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("Top-p", "top_p", 0.5),
+        ("Top-k", "top_k", 40),
+        ("Min-p", "min_p", 0.05),
+        ("Repetition penalty", "repetition_penalty", 1.3),
+    ],
+)
+def test_each_number_sets_its_field(
+    pane: InspectorPane, stored: StoredSettings, name: str, field: str, value: float
+) -> None:
+    named(pane, QDoubleSpinBox, name).setValue(value)
+    assert stored.value.sampling == SamplingParams(**{field: value})
+
+
+def test_the_ends_of_every_slider_are_allowed_values(pane: InspectorPane, stored: StoredSettings) -> None:
+    for slider in pane.findChildren(QSlider):
+        slider.setValue(slider.maximum())
+        slider.setValue(slider.minimum())
+        slider.setValue(slider.maximum())
+    assert stored.value.sampling.top_k == 200
+
+
+def test_seed_is_none_until_it_is_fixed(pane: InspectorPane, stored: StoredSettings) -> None:
+    check = named(pane, QCheckBox, "Fixed seed")
+    check.setChecked(True)
+    assert stored.value.sampling.seed is not None
+    named(pane, QSpinBox, "Seed").setValue(42)
+    assert stored.value.sampling.seed == 42
+    check.setChecked(False)
+    assert stored.value.sampling.seed is None
+
+
+def test_reset_brings_the_defaults_back(pane: InspectorPane, stored: StoredSettings) -> None:
+    named(pane, QDoubleSpinBox, "Top-k").setValue(7)
+    named(pane, QCheckBox, "Fixed seed").setChecked(True)
+    reset = named(pane, QPushButton, "Reset to defaults")
+    assert reset.isEnabled()
+    reset.click()
+    assert stored.value.sampling == SamplingParams()
+    assert not reset.isEnabled()
+
+
+def test_settings_reach_the_disk_by_themselves(
+    qtbot: QtBot, pane: InspectorPane, stored: StoredSettings, tmp_path: Path
+) -> None:
+    pane.system_prompt.setPlainText("  Answer in French. ")
+    named(pane, QDoubleSpinBox, "Temperature").setValue(0.1)
+    qtbot.waitUntil(lambda: load_settings(tmp_path / "settings.toml")[0].system_prompt == "Answer in French.")
+    qtbot.waitUntil(lambda: load_settings(tmp_path / "settings.toml")[0].sampling.temperature == 0.1)
+
+
+def test_a_second_pane_shows_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
+    chosen = Settings(kv_bits=KVBits.BITS_4, sampling=SamplingParams(top_p=0.5, seed=3), system_prompt="Hi")
+    pane = InspectorPane(StoredSettings(tmp_path / "settings.toml", chosen))
+    qtbot.addWidget(pane)
+    assert pane.precision.bits is KVBits.BITS_4
+    assert named(pane, QDoubleSpinBox, "Top-p").value() == 0.5
+    assert named(pane, QSpinBox, "Seed").value() == 3
+    assert pane.system_prompt.toPlainText() == "Hi"
+
+
+def test_a_full_disk_is_told(qtbot: QtBot, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    stored = StoredSettings(tmp_path / "file" / "settings.toml", Settings())
+    with qtbot.waitSignal(stored.save_failed):
+        stored.update(system_prompt="Hi")
