@@ -6,7 +6,8 @@ NO_DISPLAY := 'There is no display here to open a window on (DISPLAY and WAYLAND
 	`make setup && .venv/bin/octavo ask "What is this about?" --file paper.pdf` does the same job.'
 
 .NOTPARALLEL:
-.PHONY: help run setup test check bench bundle lock clean
+.PHONY: help run setup test check bench bundle lock clean \
+	needs-display needs-python needs-window needs-tests needs-bundle
 
 help:
 	@echo "make run      open the window; sets up what is needed and fetches a small model the first time"
@@ -18,22 +19,16 @@ help:
 	@echo "make lock     renew constraints.txt and packaging/THIRD_PARTY.md"
 	@echo "make clean    remove what make has made, .venv included"
 
-run:
-	@[ "$$(uname -s)" != Linux ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || { echo $(NO_DISPLAY) >&2; exit 1; }
-	@packaging/system-libraries.sh window
-	@$(MAKE) --no-print-directory setup
+run: needs-display needs-window setup
 	@$(PYTHON) -m app
 
-setup: .venv/octavo
-	@packaging/system-libraries.sh engine
+setup: needs-python .venv/octavo
 	@$(PYTHON) -m app models get starter
 
-test: .venv/octavo-dev
-	@packaging/system-libraries.sh engine window display
+test: needs-tests .venv/octavo-dev
 	$(PYTHON) -m pytest
 
-check: .venv/octavo-dev
-	@packaging/system-libraries.sh engine window
+check: needs-window .venv/octavo-dev
 	$(PYTHON) -m ruff format --check
 	$(PYTHON) -m ruff check
 	$(PYTHON) -m mypy
@@ -43,13 +38,26 @@ check: .venv/octavo-dev
 bench: setup
 	$(PYTHON) -m app bench decode
 
-bundle: .venv/octavo-bundle
-	@packaging/system-libraries.sh engine window display bundle
+bundle: needs-bundle .venv/octavo-bundle
 	$(PYTHON) -m PyInstaller --noconfirm --log-level WARN --distpath dist --workpath build/bundle packaging/octavo.spec
 	$(PYTHON) -m pytest -m bundle
 
-.venv/octavo .venv/octavo-dev .venv/octavo-bundle: pyproject.toml constraints.txt
+needs-display:
+	@[ "$$(uname -s)" != Linux ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || { echo $(NO_DISPLAY) >&2; exit 1; }
+
+needs-python:
 	@packaging/system-libraries.sh python
+
+needs-window:
+	@packaging/system-libraries.sh python window
+
+needs-tests:
+	@packaging/system-libraries.sh python window display
+
+needs-bundle:
+	@packaging/system-libraries.sh python window display bundle
+
+.venv/octavo .venv/octavo-dev .venv/octavo-bundle: pyproject.toml constraints.txt
 	@packaging/environment.sh $(groups)
 	@touch $@
 
@@ -57,8 +65,7 @@ bundle: .venv/octavo-bundle
 .venv/octavo-dev: groups := dev
 .venv/octavo-bundle: groups := dev bundle
 
-lock:
-	@packaging/system-libraries.sh python
+lock: needs-python
 	@[ -x build/lock/bin/uv ] || { "$$(packaging/find-python.sh)" -m venv build/lock && build/lock/bin/pip install --quiet uv; }
 	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --upgrade --no-emit-index-url \
 		--custom-compile-command "make lock" --output-file constraints.txt \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sees to what Octavo needs of the operating system.
 #
-#   packaging/system-libraries.sh SET...     SET is python, engine, window, display or bundle
+#   packaging/system-libraries.sh SET...     SET is python, window, display or bundle
 #
 # Quiet when nothing is missing. What is missing on Debian and its children is installed when root, else named with
 # the line that installs it. On other Linux systems it is only named: package names differ. A Mac has all of it.
@@ -12,7 +12,6 @@ cd "$(dirname "$0")"
 # set, what shows that it is there, Debian's package
 NEEDS='
 python   python                                                          python3-venv
-engine   libgfortran.so.5                                                libgfortran5
 window   libGL.so.1                                                      libgl1
 window   libEGL.so.1                                                     libegl1
 window   libglib-2.0.so.0                                                libglib2.0-0
