@@ -27,7 +27,7 @@ from ui.chat.buttons import CopyButton
 from ui.chat.text_view import SCROLL_KEYS, SELECTION_KEYS
 from ui.markdown.document import QuietDocument
 from ui.markdown.highlight import ColorSpan, Highlighter
-from ui.markdown.style import MarkdownStyle
+from ui.markdown.style import PARAGRAPH_GAP, MarkdownStyle
 from ui.theme import Theme
 
 _SLICE_S = 0.006
@@ -73,6 +73,7 @@ class CodeBlock(QFrame):
         """Take fonts and colours from `style`."""
         self._style_now = style
         self._text.apply_style(style)
+        self._place_frame()
         self._start_coloring()
         self.update()
 
@@ -86,12 +87,15 @@ class CodeBlock(QFrame):
     def set_indent(self, left: int) -> None:
         """Move the frame in by `left` pixels."""
         self._left = left
-        self.setContentsMargins(left, 0, 0, 0)
+        self._place_frame()
 
     def finish(self) -> None:
         """Say that the code is complete; it gets its colours now."""
         self._is_final = True
         self._start_coloring()
+
+    def _place_frame(self) -> None:
+        self.setContentsMargins(self._left, 0, 0, round(self._style_now.em * PARAGRAPH_GAP))
 
     def _code(self) -> str:
         return self._text.toPlainText()
@@ -118,7 +122,8 @@ class CodeBlock(QFrame):
         palette = Theme.current().palette
         painter.setPen(QPen(palette.color("accent" if self._text.hasFocus() else "border"), 1))
         painter.setBrush(palette.color("code"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(self._left + 0.5, 0.5, -0.5, -0.5), 9, 9)
+        frame = QRectF(self.contentsRect()).adjusted(0.5, 0.5, -0.5, -0.5)
+        painter.drawRoundedRect(frame, 9, 9)
 
 
 class CodeText(QTextEdit):
@@ -151,6 +156,7 @@ class CodeText(QTextEdit):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setViewportMargins(14, 2, 14, 10)
         self.setAcceptDrops(False)
+        self.setCursorWidth(0)
         self.viewport().setAutoFillBackground(False)
         document.documentLayout().documentSizeChanged.connect(self.updateGeometry)
 
@@ -177,6 +183,8 @@ class CodeText(QTextEdit):
         else:
             cursor.select(QTextCursor.SelectionType.Document)
             cursor.insertText(code)
+        if not self._shown:
+            self.moveCursor(QTextCursor.MoveOperation.Start)
         self._shown = code
 
     def add_colors(self, spans: list[ColorSpan]) -> None:

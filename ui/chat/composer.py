@@ -15,6 +15,7 @@ from ui.chat.document_chip import DraftDocument
 from ui.chat.flow_layout import FlowLayout
 from ui.chat.prompt_edit import PromptEdit
 from ui.chat.scroller import COLUMN_WIDTH, SIDE_MARGIN
+from ui.markdown.style import MarkdownStyle
 from ui.theme import Theme
 
 _MAX_LINES = 8
@@ -62,6 +63,7 @@ class Composer(QWidget):
         self._is_hint_error = False
         self.edit = PromptEdit("Message", _MAX_LINES, self)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
+        self.edit.setFont(MarkdownStyle.current().font)
         self._documents = QWidget(self)
         self._flow = FlowLayout(self._documents, spacing=8)
         self._documents.hide()

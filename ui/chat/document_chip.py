@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QMenu,
+    QProgressBar,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
 from app.documents.encodings import ENCODINGS, encoding_label
 from app.store.records import Attachment
@@ -13,7 +22,7 @@ from ui.chat.buttons import IconButton
 from ui.chat.elided_label import ElidedLabel
 from ui.theme import Theme
 
-_MAX_TITLE_WIDTH = 300
+_MAX_TITLE_WIDTH = 330
 _ICON_SIZE = 20
 
 
@@ -66,10 +75,12 @@ class DraftDocument(QFrame):
         self._detail.setProperty("kind", "faint")
         self._error = QLabel(wordWrap=True)
         self._error.setProperty("kind", "danger")
-        self._error.setMinimumWidth(_MAX_TITLE_WIDTH)
+        self._error.setFixedWidth(_MAX_TITLE_WIDTH)
         self._bar = QProgressBar(textVisible=False)
         self._bar.setAccessibleName("Reading")
-        self._encoding = IconButton("edit", "Choose the text encoding", self)
+        self._encoding = QToolButton(self)
+        self._encoding.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self._encoding.setToolTip("Choose another text encoding")
         self._encoding.clicked.connect(self._choose_encoding)
         self._remove = IconButton("close", "Remove", self)
         self._remove.clicked.connect(self._ask_removal)
@@ -101,7 +112,8 @@ class DraftDocument(QFrame):
         self._bar.setValue(done)
         self._encoding.setVisible(chip.encoding is not None and not is_reading)
         self._remove.set_name(f"Stop reading {chip.title}" if is_reading else f"Remove {chip.title}")
-        self._encoding.set_name(f"Choose the text encoding of {chip.title}")
+        self._encoding.setText(f"{chip.encoding} ▾")
+        self._encoding.setAccessibleName(f"Text encoding of {chip.title}: {chip.encoding}")
         self.setAccessibleName(f"Document: {chip.title}, {chip.error if is_failed else chip.detail}")
         self.restyle()
 
@@ -110,7 +122,6 @@ class DraftDocument(QFrame):
         is_failed = self._chip.state is ChipState.FAILED
         name, role = ("error", "danger") if is_failed else ("file-text", "text_muted")
         self._icon.setPixmap(Theme.current().pixmap(name, _ICON_SIZE, role))
-        self._encoding.restyle()
         self._remove.restyle()
 
     def encoding_menu(self) -> QMenu:

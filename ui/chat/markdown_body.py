@@ -32,7 +32,7 @@ class MarkdownBody(QWidget):
         self._segments: list[_Text | _Code] = []
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(round(style.em * 0.5))
+        self._column.setSpacing(round(style.em * 0.25))
 
     def append(self, text: str) -> None:
         """Add text to the end."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QPoint, QRectF, Qt
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QVBoxLayout, QWidget
 
 from ui.chat.buttons import IconButton
 from ui.theme import Theme
@@ -15,7 +15,7 @@ COLUMN_WIDTH = 760
 SIDE_MARGIN = 28
 _TOP_MARGIN = 24
 _BOTTOM_MARGIN = 28
-_SPACING = 26
+_SPACING = 14
 _NEAR_END = 24
 _LINE_STEP = 24
 _DRAG_EDGE = 28
@@ -48,6 +48,7 @@ class ConversationScroller(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setVerticalScrollBar(QuietScrollBar(self))
         self.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOn)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setAccessibleName("Conversation")
@@ -119,8 +120,9 @@ class ConversationScroller(QScrollArea):
             bar.setValue(bar.value() + _DRAG_STEP)
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
-        side = max(SIDE_MARGIN, (self.viewport().width() - COLUMN_WIDTH) // 2)
-        self._column.setContentsMargins(side, _TOP_MARGIN, side, _BOTTOM_MARGIN)
+        side = max(SIDE_MARGIN, (self.width() - COLUMN_WIDTH) // 2)
+        bar = self.width() - self.viewport().width()
+        self._column.setContentsMargins(side, _TOP_MARGIN, side - bar, _BOTTOM_MARGIN)
         self._has_new_width = event.size().width() != event.oldSize().width()
         super().resizeEvent(event)
         self._has_new_width = False
@@ -176,6 +178,14 @@ class ConversationScroller(QScrollArea):
     def _update_jump(self) -> None:
         self._jump.setVisible(not self._is_following)
         self._jump.raise_()
+
+
+class QuietScrollBar(QScrollBar):
+    """A bar seen only when it can move; it always keeps its place, so that no text wraps anew for it."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        if self.maximum() > self.minimum():
+            super().paintEvent(event)
 
 
 class JumpButton(IconButton):

@@ -61,10 +61,11 @@ class TextView(QTextBrowser):
         self.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextBrowserInteraction | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         self.setAcceptDrops(False)
+        self.setCursorWidth(0)
         self.viewport().setAutoFillBackground(False)
         self.setAccessibleName(name)
         self.anchorClicked.connect(self._activate_link)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from PySide6.QtCore import QRect, QRectF, Qt, Signal
+from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
@@ -21,6 +21,7 @@ from ui.theme import Theme
 _SHOWN_CHARS = 2_400
 _SHOWN_LINES = 24
 _MAX_EDIT_LINES = 16
+_LINK_PADDING = 5
 
 
 class UserMessage(MessageWidget):
@@ -76,7 +77,7 @@ class UserMessage(MessageWidget):
         if self._editor is not None:
             return
         allow_empty = bool(self.message.attachments)
-        self._editor = MessageEditor(self.message.text, allow_empty=allow_empty, parent=self)
+        self._editor = MessageEditor(self.message.text, self.text_style, allow_empty=allow_empty, parent=self)
         self._editor.set_sending_enabled(self.are_actions_enabled)
         self._editor.saved.connect(self._send_edit)
         self._editor.cancelled.connect(self.stop_editing)
@@ -124,23 +125,27 @@ class Bubble(QWidget):
             self._more.setProperty("kind", "link")
             self._more.setCursor(Qt.CursorShape.PointingHandCursor)
             self._more.clicked.connect(self._show_all)
-        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         self.apply_style(style)
 
     def apply_style(self, style: MarkdownStyle) -> None:
         """Take fonts from `style`."""
-        self._pad_x, self._pad_y = round(style.em * 0.9), round(style.em * 0.6)
+        self._pad_x = round(style.em * 0.95)
+        self._pad_top, self._pad_bottom = round(style.em * 0.72), round(style.em * 0.46)
         self.view.apply_style(style)
         self._show(self._text if self._more is None else self._beginning)
 
     def hasHeightForWidth(self) -> bool:  # noqa: D102
         return True
 
+    def sizeHint(self) -> QSize:  # noqa: D102
+        return QSize(200, self.heightForWidth(self.width()))
+
     def heightForWidth(self, width: int) -> int:  # noqa: D102
         _, height = self._text_size(width)
-        return height + self._more_height() + 2 * self._pad_y
+        return height + self._more_height() + self._pad_top + self._pad_bottom
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
         width, height = self._text_size(self.width())
@@ -149,10 +154,10 @@ class Bubble(QWidget):
             if self.layoutDirection() == Qt.LayoutDirection.RightToLeft
             else self.width() - self._outer(width)
         )
-        self.view.setGeometry(left + self._pad_x, self._pad_y, width, height)
+        self.view.setGeometry(left + self._pad_x, self._pad_top, width, height)
         if self._more is not None:
             hint = self._more.sizeHint()
-            self._more.move(left + self._pad_x, self._pad_y + height + 4)
+            self._more.move(left + self._pad_x - _LINK_PADDING, self._pad_top + height + 4)
             self._more.resize(hint)
         super().resizeEvent(event)
 
@@ -213,12 +218,15 @@ class MessageEditor(QFrame):
     saved = Signal(str)
     cancelled = Signal()
 
-    def __init__(self, text: str, *, allow_empty: bool, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, text: str, style: MarkdownStyle, *, allow_empty: bool, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._allow_empty = allow_empty
         self._is_sending_enabled = True
         self.setProperty("kind", "card")
         self.edit = PromptEdit("Edit message", _MAX_EDIT_LINES, self)
+        self.edit.setFont(style.font)
         self.edit.set_text(text)
         note = QLabel("The old version stays; you can go back to it.", wordWrap=True)
         note.setProperty("kind", "faint")

@@ -9,6 +9,8 @@ from PySide6.QtWidgets import QApplication
 
 from ui.theme import Theme
 
+PARAGRAPH_GAP = 0.65
+"""Space below a paragraph, in em."""
 HEADING_SCALE = (1.5, 1.28, 1.12, 1.0, 1.0, 1.0)
 
 

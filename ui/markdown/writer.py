@@ -23,7 +23,7 @@ from PySide6.QtGui import (
 )
 
 from ui.markdown.document import parse_markdown
-from ui.markdown.style import MarkdownStyle
+from ui.markdown.style import PARAGRAPH_GAP, MarkdownStyle
 
 QUOTE_LEVEL = QTextFormat.Property.BlockQuoteLevel
 _CODE_LANGUAGE = QTextFormat.Property.BlockCodeLanguage
@@ -112,12 +112,12 @@ class MarkdownWriter:
         source, em = block.blockFormat(), self._style.em
         target = QTextBlockFormat()
         target.setLineHeight(_LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
-        target.setBottomMargin(em * 0.65)
+        target.setBottomMargin(em * PARAGRAPH_GAP)
         target.setIndent(source.indent() + (0 if block.textList() else self._level))
         if source.headingLevel():
             target.setHeadingLevel(source.headingLevel())
             target.setLineHeight(120, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
-            target.setTopMargin(0 if self._cursor.atStart() else em * 1.1)
+            target.setTopMargin(0 if self._cursor.atStart() else em * 1.3)
             target.setBottomMargin(em * 0.45)
         if block.textList() is not None:
             target.setMarker(source.marker())
@@ -131,6 +131,7 @@ class MarkdownWriter:
         if source.hasProperty(_RULE_WIDTH):
             target.setProperty(_RULE_WIDTH, source.property(_RULE_WIDTH))
             target.setBackground(QBrush(self._style.border))
+            target.setLineHeight(em * 0.5, QTextBlockFormat.LineHeightTypes.FixedHeight.value)
         level = source.property(QUOTE_LEVEL)
         if level:
             target.setProperty(QUOTE_LEVEL, level)
@@ -207,7 +208,7 @@ class MarkdownWriter:
         table_format.setCellSpacing(0)
         table_format.setHeaderRowCount(1)
         table_format.setTopMargin(em * 0.2)
-        table_format.setBottomMargin(em * 0.7)
+        table_format.setBottomMargin(em * PARAGRAPH_GAP)
         table_format.setLeftMargin(self._level * self._style.list_indent)
         columns = source.columns()
         table_format.setColumnWidthConstraints([QTextLength()] * columns)
