@@ -54,6 +54,8 @@ class ChatController(QObject):
         self._engine = engine
         self._settings = settings
         self._composer = composer
+        self._view = view
+        self._refused = ""
         self._counts = TokenCounts(self)
         self._budget = ContextBudget(self._counts)
         self.attachments = DraftAttachments(store, self._counts, self)
@@ -68,7 +70,7 @@ class ChatController(QObject):
         settings.changed.connect(self._refresh)
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
-        engine.state_changed.connect(self._refresh)
+        engine.state_changed.connect(self._on_engine_state)
 
     def open(self, conversation_id: int) -> None:
         """Show a conversation."""
@@ -133,7 +135,7 @@ class ChatController(QObject):
         text = text.strip()
         refusal = self._refusal(text)
         if refusal:
-            self._composer.set_hint(refusal)
+            self._refuse(refusal)
             return
         ids = [attachment.id for attachment in self.attachments.attachments]
         self.session.send(text, ids, self._reply_settings())
@@ -174,16 +176,21 @@ class ChatController(QObject):
     def _regenerate(self, message_id: int) -> None:
         refusal = self._engine_refusal()
         if refusal:
-            self._composer.set_hint(refusal)
+            self._refuse(refusal)
         else:
             self.session.regenerate(message_id, self._reply_settings())
 
     def _edit(self, message_id: int, text: str) -> None:
         refusal = self._engine_refusal()
         if refusal:
-            self._composer.set_hint(refusal)
+            self._refuse(refusal)
         else:
             self.session.edit(message_id, text, self._reply_settings())
+
+    def _refuse(self, sentence: str) -> None:
+        """Say why something was not done, until something changes."""
+        self._refused = sentence
+        self._composer.set_hint(sentence, is_error=True)
 
     def _engine_refusal(self) -> str:
         """Return why nothing can be answered now; empty when it can."""
@@ -224,11 +231,13 @@ class ChatController(QObject):
         )
 
     def _on_text_edited(self, text: str) -> None:
+        self._refused = ""
         self.session.set_draft(text)
         self._refresh()
 
     def _on_opened(self) -> None:
         assert self.session.conversation_id is not None
+        self._refused = ""
         self._composer.set_text(self.session.draft)
         self.attachments.open(self.session.conversation_id)
         self._refresh()
@@ -239,6 +248,10 @@ class ChatController(QObject):
         self._counts.set_counter(loaded.counter if loaded is not None else None)
         self._refresh()
 
+    def _on_engine_state(self) -> None:
+        self._refused = ""
+        self._refresh()
+
     def _refresh(self) -> None:
         """Bring the composer in line with everything that it depends on."""
         use = self._use(self.session.draft.strip())
@@ -246,5 +259,6 @@ class ChatController(QObject):
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
         self._composer.set_context(use.used_tokens, use.limit_tokens)
         self._composer.set_busy(self.session.is_streaming)
-        self._composer.set_hint(self._surplus_sentence(use))
+        self._composer.set_hint(self._refused or self._surplus_sentence(use), is_error=True)
+        self._view.set_actions_enabled(not self.session.is_streaming)
         self.changed.emit()

@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.records import Message
-from engine.events import GenerationStats, PrefillProgress
+from engine.events import PrefillProgress
 from ui.chat.view import ChatView
 from ui.reply_stream import ReplyStream
 
@@ -61,11 +61,6 @@ class ConversationSession(QObject):
     def is_streaming(self) -> bool:
         """Whether a reply is being written in the open conversation."""
         return self.conversation_id is not None and self._stream.conversation_id == self.conversation_id
-
-    @property
-    def last_stats(self) -> GenerationStats | None:
-        """Figures of the newest reply of the path, None when there is none."""
-        return next((message.stats for message in reversed(self.messages) if message.stats), None)
 
     @property
     def leaf_id(self) -> int | None:

@@ -88,6 +88,7 @@ class MainWindow(QMainWindow):
 
     def start(self, files: Sequence[Path]) -> None:
         """Load the last model and attach the files that the program was started with."""
+        self.composer.setFocus()
         self._engine.start()
         self.models.load_last()
         if files:
@@ -202,8 +203,10 @@ class MainWindow(QMainWindow):
         delete.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         delete.activated.connect(self._delete_current)
         self.chat.list_changed.connect(self.conversations.refresh)
+        self.chat.list_changed.connect(self._show_title)
         self.chat.opened.connect(self._on_opened)
         self.chat.changed.connect(self._refresh)
+        self.composer.attach_requested.connect(self._attach)
         self.busy_bar.stop_requested.connect(self.chat.stream.stop)
         self.busy_bar.show_requested.connect(self._show_busy)
         self.top_bar.model_clicked.connect(self.models.choose)
@@ -246,7 +249,11 @@ class MainWindow(QMainWindow):
         if not loading:
             self.top_bar.set_model(loaded)
         self.inspector.set_model(loaded)
-        self.inspector.set_stats(self.chat.session.last_stats)
+        last = self.chat.stream.last
+        self.inspector.set_held(
+            last.stats if last is not None else None,
+            last is not None and last.conversation_id == self.chat.session.conversation_id,
+        )
         self._stack.setCurrentWidget(self.view if self.chat.session.messages else self.welcome)
         if not self.chat.session.messages:
             self.welcome.set_state(
@@ -267,7 +274,12 @@ class MainWindow(QMainWindow):
         conversation_id = self.chat.session.conversation_id
         assert conversation_id is not None
         self.conversations.set_current(conversation_id)
-        self.setWindowTitle(f"{self._store.conversation(conversation_id).title} – Octavo")
+        self._show_title()
+
+    def _show_title(self) -> None:
+        conversation_id = self.chat.session.conversation_id
+        if conversation_id is not None:
+            self.setWindowTitle(f"{self._store.conversation(conversation_id).title} – Octavo")
 
     def _on_engine_state(self, state: EngineState) -> None:
         if state is EngineState.LOADING:

@@ -121,7 +121,7 @@ class Notifications(QObject):
 
 
 class NotificationBar(QFrame):
-    """Shows the newest notice; closing it brings the one before back. Notices for information go by themselves."""
+    """Shows the newest notice; closing it brings the one before back. Information goes by itself."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

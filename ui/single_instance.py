@@ -27,8 +27,8 @@ class Claim(enum.Enum):
 class SingleInstance(QObject):
     """Holds the lock of one data folder and listens for later starts.
 
-    The lock file names the process that holds it, so one left behind by a killed process is recognized and taken over,
-    and so is the socket beside it.
+    The lock file names the process that holds it, so one left behind by a killed process is recognized and
+    taken over, and so is the socket beside it.
 
     Signals:
         activated: a later start; carries its files as a list of paths, often empty.

@@ -138,4 +138,6 @@ def _tool(name: str, *, checkable: bool = False) -> QToolButton:
     button.setToolTip(name)
     button.setIconSize(QSize(20, 20))
     button.setCheckable(checkable)
+    if checkable:
+        button.setProperty("kind", "toggle")
     return button

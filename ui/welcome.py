@@ -34,6 +34,7 @@ class Welcome(QWidget):
         for label in (self._logo, self._title, self._text):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._text.setWordWrap(True)
+        self._text.setMinimumWidth(540)
         size = format_nbytes(starter.nbytes)
         self._get = DownloadBar(
             downloads, STARTER_ID, starter.title, f"Get the starter model ({size}, {starter.licence})"

@@ -52,7 +52,7 @@ class ConversationPane(QWidget):
         self._model.renamed.connect(self._rename)
         self._new = QPushButton("New conversation")
         self._new.setProperty("kind", "flat")
-        self._new.setStyleSheet("text-align: left;")
+        self._new.setStyleSheet("text-align: left; padding-left: 8px;")
         self._new.clicked.connect(self.new_requested)
         self._search = QLineEdit()
         self._search.setPlaceholderText("Search titles")

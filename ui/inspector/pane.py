@@ -47,9 +47,9 @@ class InspectorPane(QWidget):
         """Show the figures of the loaded model; None when there is none."""
         self.precision.set_model(loaded)
 
-    def set_stats(self, stats: GenerationStats | None) -> None:
-        """Show what the open conversation's last reply took."""
-        self.precision.set_stats(stats)
+    def set_held(self, stats: GenerationStats | None, is_open: bool) -> None:
+        """Show what the engine holds since its last reply, and whether that is the open conversation."""
+        self.precision.set_held(stats, is_open)
 
     def commit(self) -> None:
         """Take over the system prompt as typed, without waiting."""

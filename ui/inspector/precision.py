@@ -76,7 +76,8 @@ class PrecisionPanel(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._loaded: LoadedModel | None = None
-        self._stats: GenerationStats | None = None
+        self._held: GenerationStats | None = None
+        self._is_open = False
         self._buttons = PrecisionButtons()
         self._buttons.bits_chosen.connect(self._on_chosen)
         self._per_token = _value_label("KV bytes per token")
@@ -106,9 +107,9 @@ class PrecisionPanel(QWidget):
             self._buttons.set_tip(bits, self._tip(bits))
         self._refresh()
 
-    def set_stats(self, stats: GenerationStats | None) -> None:
-        """Show what the open conversation's last reply took; None when there is none."""
-        self._stats = stats
+    def set_held(self, stats: GenerationStats | None, is_open: bool) -> None:
+        """Show what the engine holds since its last reply, and whether that is the open conversation."""
+        self._held, self._is_open = stats, is_open
         self._refresh()
 
     def _lay_out(self) -> None:
@@ -150,12 +151,13 @@ class PrecisionPanel(QWidget):
         self._fits.setText(f"{plan.fitting_tokens:,} tokens" if plan else "–")
         if plan is not None:
             self._fits.setToolTip(f"The model was made for {plan.context_tokens:,} tokens.")
-        self._now.setText(format_nbytes(self._stats.kv_nbytes) if self._stats else "–")
-        differs = self._stats is not None and self._stats.kv_bits != int(self.bits)
+        held = self._held
+        self._now.setText(format_nbytes(held.kv_nbytes) if held else "–")
+        differs = held is not None and self._is_open and held.kv_bits != int(self.bits)
         self._hint.setVisible(differs)
-        if differs and self._stats is not None:
+        if differs and held is not None:
             self._hint.setText(
-                f"This conversation is held in {self._stats.kv_bits} bits; "
+                f"This conversation is held in {held.kv_bits} bits; "
                 f"{int(self.bits)} bits apply from the next message."
             )
 

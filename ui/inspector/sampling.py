@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
+    QAbstractSpinBox,
     QCheckBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -89,6 +90,8 @@ class SamplingPanel(QWidget):
         self._reset = QPushButton("Reset to defaults")
         self._reset.setProperty("kind", "link")
         self._reset.clicked.connect(self._on_reset)
+        for spin in (self._max_tokens, self._seed):
+            _pad(spin)
         self._lay_out()
         self.set_params(self._params)
 
@@ -162,9 +165,9 @@ class _ScaleRow(QWidget):
         self._spin.setSingleStep(scale.step)
         self._spin.setDecimals(0 if scale.step >= 1 else 2)
         self._spin.setFixedWidth(64)
-        self._spin.setButtonSymbols(QDoubleSpinBox.ButtonSymbols.NoButtons)
         self._spin.setAlignment(Qt.AlignmentFlag.AlignRight)
         self._spin.setAccessibleName(scale.label)
+        _pad(self._spin)
         self._spin.valueChanged.connect(self._on_spin)
         self._slider = QSlider(Qt.Orientation.Horizontal)
         self._slider.setRange(0, round((scale.high - scale.low) / scale.step))
@@ -207,3 +210,8 @@ class _ScaleRow(QWidget):
     def _on_slider(self, steps: int) -> None:
         self.set_value(self._scale.low + steps * self._scale.step)
         self.changed.emit()
+
+
+def _pad(spin: QAbstractSpinBox) -> None:
+    """Keep the number off the frame; a style sheet's padding does not reach it."""
+    spin.lineEdit().setTextMargins(7, 0, 7, 0)

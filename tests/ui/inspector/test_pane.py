@@ -45,13 +45,15 @@ def test_choosing_a_precision_changes_the_settings(pane: InspectorPane, stored: 
 
 
 def test_a_conversation_held_in_another_precision_is_said(pane: InspectorPane) -> None:
-    pane.set_stats(stats(16))
+    pane.set_held(stats(16), True)
     hint = pane.precision._hint
     assert hint.isHidden()
     named(pane, QPushButton, "KV cache in 8 bits").click()
     assert not hint.isHidden()
     assert hint.text() == "This conversation is held in 16 bits; 8 bits apply from the next message."
-    pane.set_stats(stats(8))
+    pane.set_held(stats(16), False)
+    assert hint.isHidden()
+    pane.set_held(stats(8), True)
     assert hint.isHidden()
 
 
