@@ -50,7 +50,8 @@ class Numbering:
         counters = self._counters.setdefault(abstract, [None] * _MAX_LEVELS)
         for restarted, start in self._restarts.pop(list_id, {}).items():
             counters[restarted] = start - 1
-        counters[level] = (here.start - 1 if counters[level] is None else counters[level] or 0) + 1
+        before = counters[level]
+        counters[level] = here.start if before is None else before + 1
         counters[level + 1 :] = [None] * (_MAX_LEVELS - level - 1)
         return "" if here.style == "none" else _fill_in(here.text, levels, counters)
 
@@ -86,9 +87,9 @@ def _fill_in(text: str, levels: dict[int, _Level], counters: list[int | None]) -
         index = int(match[1]) - 1
         level = levels.get(index)
         count = counters[index]
-        return _styled(
-            level.start if count is None and level else count or 1, level.style if level else "decimal"
-        )
+        if level is None:
+            return ""
+        return _styled(level.start if count is None else count, level.style)
 
     return re.sub(r"%([1-9])", number, text).strip()
 

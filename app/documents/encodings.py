@@ -121,7 +121,9 @@ def _decode_as_chosen(data: bytes, name: str, encoding: str) -> str:
 def _is_known(encoding: str) -> bool:
     """Return whether Python has an encoding of this name for text."""
     try:
-        b"".decode(encoding)
+        "a".encode(encoding)
+    except UnicodeError:
+        return True
     except (LookupError, ValueError):
         return False
     return True

@@ -1,0 +1,192 @@
+"""Small files for the tests, each made by hand from what its format's standard says."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+
+OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+
+
+def pdf(
+    pages: Sequence[Sequence[str]],
+    *,
+    title: str = "",
+    trailer: str = "",
+    pictures: bool = False,
+    bad_pages: int = 0,
+) -> bytes:
+    """Return a PDF with the given lines on each page.
+
+    `pictures` puts a picture on every page, `bad_pages` appends pages that are none, `trailer` adds entries
+    to the trailer.
+    """
+    font, image, info, first_page = 3, 4, 5, 6
+    kids = [first_page + 2 * index for index in range(len(pages))]
+    references = " ".join(f"{kid} 0 R" for kid in [*kids, *range(9000, 9000 + bad_pages)])
+    objects = {
+        1: b"<< /Type /Catalog /Pages 2 0 R >>",
+        2: f"<< /Type /Pages /Count {len(pages) + bad_pages} /Kids [{references}] >>".encode(),
+        font: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        image: _stream(
+            b"\xff",
+            "/Type /XObject /Subtype /Image /Width 1 /Height 1 /BitsPerComponent 8 /ColorSpace /DeviceGray",
+        ),
+        info: f"<< /Title <{title.encode('utf-16').hex()}> >>".encode() if title else b"<< >>",
+    }
+    for kid, lines in zip(kids, pages, strict=True):
+        objects[kid] = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {kid + 1} 0 R "
+            f"/Resources << /Font << /F1 {font} 0 R >> /XObject << /I1 {image} 0 R >> >> >>"
+        ).encode()
+        text = b" ".join(b"(" + _escaped(line) + b") Tj T*" for line in lines)
+        drawing = b" q 100 0 0 100 50 50 cm /I1 Do Q" if pictures else b""
+        objects[kid + 1] = _stream(b"BT /F1 12 Tf 14 TL 50 780 Td " + text + b" ET" + drawing)
+    return _pdf_file(objects, f"/Info {info} 0 R {trailer}")
+
+
+def encrypted_pdf() -> bytes:
+    """Return a PDF with an encryption dictionary that no empty password opens."""
+    entry = "<" + "5a" * 32 + ">"
+    return pdf(
+        [["secret"]],
+        trailer=f"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O {entry} /U {entry} >>",
+    )
+
+
+def pdf_with_glyphs(glyphs: Sequence[int], meanings: Mapping[int, str]) -> bytes:
+    """Return a PDF whose one line shows glyphs from left to right, each standing for some characters."""
+    mapping = "\n".join(
+        f"<{glyph:04X}> <{text.encode('utf-16-be').hex()}>" for glyph, text in meanings.items()
+    )
+    cmap = (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap 1 begincodespacerange <0000> <FFFF> "
+        f"endcodespacerange {len(meanings)} beginbfchar\n{mapping}\nendbfchar endcmap end end"
+    )
+    shown = "".join(f"{glyph:04X}" for glyph in glyphs)
+    objects = {
+        1: b"<< /Type /Catalog /Pages 2 0 R >>",
+        2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        3: (
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 4 0 R "
+            b"/Resources << /Font << /F1 5 0 R >> >> >>"
+        ),
+        4: _stream(f"BT /F1 16 Tf 50 200 Td <{shown}> Tj ET".encode()),
+        5: (
+            b"<< /Type /Font /Subtype /Type0 /BaseFont /X /Encoding /Identity-H /DescendantFonts [6 0 R] "
+            b"/ToUnicode 7 0 R >>"
+        ),
+        6: (
+            b"<< /Type /Font /Subtype /CIDFontType2 /BaseFont /X /DW 600 /FontDescriptor 8 0 R "
+            b"/CIDSystemInfo << /Registry (Adobe) /Ordering (Identity) /Supplement 0 >> >>"
+        ),
+        7: _stream(cmap.encode()),
+        8: (
+            b"<< /Type /FontDescriptor /FontName /X /Flags 4 /FontBBox [0 0 1000 1000] /Ascent 800 "
+            b"/Descent -200 /ItalicAngle 0 /CapHeight 700 /StemV 80 >>"
+        ),
+    }
+    return _pdf_file(objects, "")
+
+
+def zipped(members: Mapping[str, str | bytes]) -> bytes:
+    """Return a zip file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def epub(
+    chapters: Mapping[str, str | bytes], *, title: str = "A Book", extra: Mapping[str, str] | None = None
+) -> bytes:
+    """Return an EPUB with the given chapters in their order; the members lie in the reverse of it."""
+    items = "".join(
+        f'<item id="c{index}" href="{name}" media-type="application/xhtml+xml"/>'
+        for index, name in enumerate(chapters)
+    )
+    spine = "".join(f'<itemref idref="c{index}"/>' for index in range(len(chapters)))
+    package = (
+        '<?xml version="1.0"?><package xmlns="http://www.idpf.org/2007/opf" version="3.0">'
+        f'<metadata xmlns:dc="http://purl.org/dc/elements/1.1/"><dc:title>{title}</dc:title></metadata>'
+        f"<manifest>{items}</manifest><spine>{spine}</spine></package>"
+    )
+    container = (
+        '<?xml version="1.0"?>'
+        '<container version="1.0" xmlns="urn:oasis:names:tc:opendocument:xmlns:container">'
+        '<rootfiles><rootfile full-path="OEBPS/content.opf" media-type="application/oebps-package+xml"/>'
+        "</rootfiles></container>"
+    )
+    texts = {f"OEBPS/{name.replace('%20', ' ')}": text for name, text in reversed(chapters.items())}
+    return zipped(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": container,
+            "OEBPS/content.opf": package,
+            **texts,
+            **(extra or {}),
+        }
+    )
+
+
+def docx(body: str, **parts: str) -> bytes:
+    """Return a DOCX with `body` inside `<w:body>` and the other parts of `word/`, such as `styles`."""
+    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    more = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    relations = "".join(
+        f'<Relationship Id="r{index}" Type="{office}/{name}" Target="{name}.xml"/>'
+        for index, name in enumerate(parts)
+    )
+    return zipped(
+        {
+            "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
+            "_rels/.rels": (
+                f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{office}/officeDocument" '
+                'Target="word/document.xml"/></Relationships>'
+            ),
+            "word/_rels/document.xml.rels": f'<Relationships xmlns="{package}">{relations}</Relationships>',
+            "word/document.xml": f"<w:document {word} {more}><w:body>{body}</w:body></w:document>",
+            **{
+                f"word/{name}.xml": f"<w:{name} {word}>{content}</w:{name}>"
+                for name, content in parts.items()
+            },
+        }
+    )
+
+
+def _pdf_file(objects: Mapping[int, bytes], trailer: str) -> bytes:
+    """Return the objects as a file with a cross-reference table."""
+    file = io.BytesIO()
+    file.write(b"%PDF-1.4\n")
+    offsets = {}
+    for number, content in objects.items():
+        offsets[number] = file.tell()
+        file.write(b"%d 0 obj\n%b\nendobj\n" % (number, content))
+    start = file.tell()
+    size = max(objects) + 1
+    file.write(b"xref\n0 %d\n0000000000 65535 f \n" % size)
+    for number in range(1, size):
+        in_use = b"%010d 00000 n \n" % offsets[number] if number in offsets else b"0000000000 65535 f \n"
+        file.write(in_use)
+    file.write(f"trailer\n<< /Size {size} /Root 1 0 R {trailer} >>\nstartxref\n{start}\n%%EOF\n".encode())
+    return file.getvalue()
+
+
+def _stream(data: bytes, entries: str = "") -> bytes:
+    """Return a stream object."""
+    return f"<< /Length {len(data)} {entries} >>\nstream\n".encode() + data + b"\nendstream"
+
+
+def _escaped(text: str) -> bytes:
+    """Return a line as the inside of a PDF string."""
+    return text.encode("cp1252").replace(b"\\", b"\\\\").replace(b"(", b"\\(").replace(b")", b"\\)")
+
+
+def members(file: bytes) -> dict[str, bytes]:
+    """Return the members of a zip file."""
+    with zipfile.ZipFile(io.BytesIO(file)) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from app.documents.document import DocumentError
+from app.documents.pdf import LINE_END_HYPHEN, join_split_words
+from tests.app.documents import samples
+from tests.app.documents.conftest import Read, Refusal
+
+
+def test_pages_come_in_order_with_a_blank_line_between(read: Read) -> None:
+    document = read("a.pdf", samples.pdf([["first line", "second line"], ["next page"]]))
+    assert document.text == "first line\nsecond line\n\nnext page"
+    assert (document.kind, document.num_pages, document.num_textless_pages) == ("pdf", 2, 0)
+    assert document.encoding is None
+
+
+def test_progress_runs_from_the_first_page_to_the_last(read: Read) -> None:
+    seen: list[tuple[int, int]] = []
+    read("a.pdf", samples.pdf([["one"], ["two"]]), on_progress=lambda *parts: seen.append(parts))
+    assert seen == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_title_comes_from_the_metadata_or_else_from_the_file_name(read: Read) -> None:
+    assert read("a.pdf", samples.pdf([["x"]], title="Über Bäume")).title == "Über Bäume"
+    assert read("b.pdf", samples.pdf([["x"]], title="Microsoft Word - final_v3.doc")).title == "b"
+    assert read("c.pdf", samples.pdf([["x"]])).title == "c"
+
+
+def test_words_split_at_line_ends_are_joined(read: Read) -> None:
+    document = read(
+        "a.pdf", samples.pdf([["this is a hy-", "phenated word and a well-", "known well-known one"]])
+    )
+    assert document.text == "this is a hyphenated word and a well-known well-known one"
+
+
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("com|pile", "compile"),
+        ("a well|known fact, well-known", "a well-known fact, well-known"),
+        ("Anne|Marie", "Anne-Marie"),
+        ("Java|Script is JavaScript", "JavaScript is JavaScript"),
+        ("pages 10|12", "pages 10-12"),
+        ("so | and", "so - and"),
+    ],
+)
+def test_a_hyphen_stays_where_it_is_the_words_own(text: str, joined: str) -> None:
+    assert join_split_words(text.replace("|", LINE_END_HYPHEN)) == joined
+
+
+def test_letters_of_an_arabic_ligature_keep_their_order(read: Read) -> None:
+    # Salam as Word and LibreOffice write it: from left to right meem, lam-alef in one glyph, seen.
+    file = samples.pdf_with_glyphs([3, 2, 1], {1: "س", 2: "لا", 3: "م"})
+    assert read("a.pdf", file).text == "سلام"
+
+
+def test_pages_without_text_are_counted(read: Read) -> None:
+    document = read("a.pdf", samples.pdf([["words"], [], []], pictures=True))
+    assert document.text == "words"
+    assert (document.num_pages, document.num_textless_pages) == (3, 2)
+
+
+def test_a_page_that_is_damaged_does_not_keep_the_others_from_being_read(read: Read) -> None:
+    document = read("a.pdf", samples.pdf([["words"]], bad_pages=1))
+    assert document.text == "words"
+    assert document.num_textless_pages == document.num_pages - 1
+
+
+def test_a_scan_is_refused_with_its_pages_and_what_to_do(refusal: Refusal) -> None:
+    message = refusal("scan.pdf", samples.pdf([[], [], []], pictures=True))
+    assert "3 pages, all of them pictures" in message
+    assert "OCR" in message
+    assert "1 page, a picture" in refusal("scan.pdf", samples.pdf([[]], pictures=True))
+
+
+def test_an_empty_pdf_is_not_called_a_scan(refusal: Refusal) -> None:
+    message = refusal("blank.pdf", samples.pdf([[], []]))
+    assert "holds no text" in message
+    assert "picture" not in message
+
+
+def test_a_password_is_named(refusal: Refusal) -> None:
+    assert "protected by a password" in refusal("secret.pdf", samples.encrypted_pdf())
+
+
+def test_unknown_protection_is_named(refusal: Refusal) -> None:
+    file = samples.pdf([["secret"]], trailer="/ID [<00> <00>] /Encrypt << /Filter /Other /V 1 >>")
+    assert "protected" in refusal("secret.pdf", file)
+
+
+@pytest.mark.parametrize("keep", [9, 60, 200])
+def test_a_damaged_pdf_is_named(refusal: Refusal, keep: int) -> None:
+    assert "the PDF file seems to be damaged" in refusal("a.pdf", samples.pdf([["x"]])[:keep])
+
+
+def test_a_pdf_without_pages_is_damaged(refusal: Refusal) -> None:
+    assert "damaged" in refusal("a.pdf", samples.pdf([]))
+
+
+def test_more_text_than_the_limit_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.documents.reader.MAX_TEXT_CHARS", 10)
+    with pytest.raises(DocumentError, match="more than 10 characters"):
+        read("a.pdf", samples.pdf([["twelve chars"]]))
