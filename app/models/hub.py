@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx2
@@ -15,13 +17,16 @@ from app.models.hub_files import CONFIG, HubFile, choose_files, list_files
 from app.models.inspection import inspect, require_known_config
 from app.models.part_file import PartFile
 from app.models.progress import DownloadProgress, ProgressCallback
-from app.models.source import HubSource
+from app.models.source import GGUF_SUFFIX, HubSource
 from app.models.staging import Staging
+from engine.errors import ModelError
 
 RETRY_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 """Waits between tries that brought nothing; one that brought something starts anew."""
 
-CHUNK_NBYTES = 1 << 18
+GGUF_HEADER_NBYTES = 32 << 20
+"""More than the longest header, vocabulary and all: enough to tell whether a GGUF file can run."""
+
 HTTP_PARTIAL_CONTENT = 206
 HTTP_TOO_MANY_REQUESTS = 429
 HTTP_SERVER_ERROR = 500
@@ -40,12 +45,8 @@ def install_from_hub(models: Path, source: HubSource, *, on_progress: ProgressCa
     with staging.claim():
         listing = list_files(source)
         files = choose_files(source, listing.files)
-        download = _Download(source, listing.commit, staging, files, on_progress)
-        download.run()
-        staged = staging.folder / (source.file or "")
-        _remove_others(staging.folder, files)
-        inspect(staged)
-        _move(staged, target)
+        _Download(source, listing.commit, staging, files, on_progress).run()
+        _move(staging.folder / (source.file or ""), target)
         staging.discard()
     return target
 
@@ -77,7 +78,9 @@ class _Download:
             self._bring(file, done)
             done += file.checksum.nbytes
             if file.path == CONFIG:
-                require_known_config(self._staging.folder)
+                self._require(require_known_config, self._staging.folder)
+        _remove_others(self._staging.folder, self._files)
+        self._require(inspect, self._staging.folder / (self._source.file or ""))
 
     def _bring(self, file: HubFile, done_nbytes: int) -> None:
         """Download one file, or what is missing of it, and check it."""
@@ -91,17 +94,36 @@ class _Download:
             return
         with hub_errors(self._source), PartFile(target, file.checksum, report) as part:
             url = hf_hub_url(self._source.repo, file.path, revision=self._commit, endpoint=constants.ENDPOINT)
-            _transfer(url, part)
+            if file.path.endswith(GGUF_SUFFIX) and file.checksum.nbytes > GGUF_HEADER_NBYTES:
+                _transfer(url, part, GGUF_HEADER_NBYTES)
+                self._require_known_header(part)
+            _transfer(url, part, file.checksum.nbytes)
             part.finish()
 
+    def _require_known_header(self, part: PartFile) -> None:
+        """Refuse a GGUF file that cannot run, judging by its beginning in a sparse file of the full size."""
+        self._staging.scratch.mkdir(exist_ok=True)
+        sparse = self._staging.scratch / part.target.name
+        sparse.write_bytes(part.read_start(GGUF_HEADER_NBYTES))
+        os.truncate(sparse, part.checksum.nbytes)
+        self._require(inspect, sparse)
 
-def _transfer(url: str, part: PartFile) -> None:
-    """Append to a file until it is whole; goes on where a broken connection stopped."""
+    def _require(self, check: Callable[[Path], object], path: Path) -> None:
+        """Refuse a model that cannot run, and delete what was downloaded of it."""
+        try:
+            check(path)
+        except ModelError:
+            self._staging.discard()
+            raise
+
+
+def _transfer(url: str, part: PartFile, until_nbytes: int) -> None:
+    """Append to a file until it has so many bytes; goes on where a broken connection stopped."""
     fruitless = 0
-    while part.nbytes < part.checksum.nbytes:
+    while part.nbytes < until_nbytes:
         before = part.nbytes
         try:
-            _request_rest(url, part)
+            _request_rest(url, part, until_nbytes)
             if part.nbytes == before:
                 raise httpx2.RemoteProtocolError("the answer has no content")
         except (httpx2.TransportError, HfHubHTTPError) as error:
@@ -111,8 +133,8 @@ def _transfer(url: str, part: PartFile) -> None:
             time.sleep(RETRY_DELAYS_S[fruitless - 1])
 
 
-def _request_rest(url: str, part: PartFile) -> None:
-    """Ask once for what is missing of a file and append what comes."""
+def _request_rest(url: str, part: PartFile, until_nbytes: int) -> None:
+    """Ask once for what is missing of a file and append what comes, up to about `until_nbytes`."""
     headers = build_hf_headers(library_name="octavo") | {"Accept-Encoding": "identity"}
     if part.nbytes:
         headers["Range"] = f"bytes={part.nbytes}-"
@@ -121,8 +143,10 @@ def _request_rest(url: str, part: PartFile) -> None:
         hf_raise_for_status(response)
         if response.status_code != HTTP_PARTIAL_CONTENT:
             part.restart()
-        for chunk in response.iter_bytes(CHUNK_NBYTES):
+        for chunk in response.iter_bytes():
             part.append(chunk)
+            if part.nbytes >= until_nbytes:
+                return
 
 
 def _passes(error: Exception) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,11 +143,12 @@ class ModelLibrary:
         return f"The beginning of {id} is deleted."
 
     def _delete(self, model: InstalledModel) -> None:
-        """Move a model out of sight first, so that no half of it is ever taken for a model."""
+        """Delete a model at once, so that no half of it is ever taken for one, and folders left empty."""
         discard(self.paths.models, model.path)
-        parent = model.path.parent
-        if parent != self.paths.models and not any(path.is_file() for path in parent.rglob("*")):
-            shutil.rmtree(parent)
+        folder = model.path.parent
+        while folder != self.paths.models and not any(folder.iterdir()):
+            folder.rmdir()
+            folder = folder.parent
 
 
 _FIRST_MODEL = f"Get one with `octavo models get {STARTER_ID}`."

