@@ -1,0 +1,101 @@
+"""The bundle in dist/octavo as its user has it: no Python, no packages, a model in a folder, a display."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from app.paths import AppPaths
+from app.settings import Settings, save_settings
+from engine.sampling import SamplingParams
+from tests.display import XDisplay, wait_until
+
+PROGRAM = Path(__file__).parents[2] / "dist" / "octavo" / "octavo"
+ANSWER_TIMEOUT_S = 180
+
+pytestmark = [pytest.mark.slow, pytest.mark.bundle]
+
+
+@pytest.fixture
+def environment(octavo_home: Path) -> dict[str, str]:
+    """An environment in which no Python of this machine is found."""
+    kept = ("HOME", "LANG", "TMPDIR", "OPENBLAS_CORETYPE")
+    environment = {name: os.environ[name] for name in kept if name in os.environ}
+    return environment | {"OCTAVO_HOME": str(octavo_home), "PATH": "/usr/bin:/bin"}
+
+
+@pytest.fixture
+def model(tmp_path: Path, starter_gguf: Path, environment: dict[str, str]) -> Path:
+    """The starter model in a folder of the user's own, known to the bundle."""
+    folder = tmp_path / "my models"
+    folder.mkdir()
+    model = folder / starter_gguf.name
+    shutil.copyfile(starter_gguf, model)
+    octavo("models", "import", str(model), environment=environment)
+    return model
+
+
+def octavo(*arguments: str, environment: dict[str, str]) -> str:
+    """Run a terminal command of the bundle and return what it printed."""
+    done = subprocess.run(
+        [PROGRAM, *arguments], env=environment, capture_output=True, text=True, timeout=ANSWER_TIMEOUT_S
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_terminal_answers_about_a_document(
+    model: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    paper = tmp_path / "paper.md"
+    paper.write_text("# Tides\n\nThe moon pulls the water of the sea towards it.\n", encoding="utf-8")
+    question = ("ask", "What pulls the water?", "--file", str(paper), "--model", str(model))
+    answer = octavo(*question, "--max-tokens", "24", "--temperature", "0", environment=environment)
+    assert "moon" in answer.lower()
+
+
+def test_the_doctor_finds_the_bundled_openblas(environment: dict[str, str]) -> None:
+    assert str(PROGRAM.parent / "_internal" / "ngsolve_openblas") in octavo("doctor", environment=environment)
+
+
+def test_the_window_answers_and_closes(
+    model: Path, environment: dict[str, str], x_display: XDisplay, octavo_home: Path, tmp_path: Path
+) -> None:
+    paths = AppPaths(octavo_home)
+    save_settings(paths.settings_file, Settings(model=str(model), sampling=SamplingParams(max_tokens=24)))
+    on_display = environment | {"DISPLAY": x_display.name}
+    with subprocess.Popen([PROGRAM], env=on_display) as program:
+        try:
+            window = x_display.window(program.pid, "Octavo")
+            x_display.xdotool("windowactivate", "--sync", window)
+            x_display.xdotool("type", "--delay", "30", "What is the capital of France?")
+
+            def sent() -> bool:
+                """Press Enter, which leaves the question in the field until the model is loaded."""
+                x_display.xdotool("key", "Return")
+                return bool(messages(paths.conversations_db, "user"))
+
+            wait_until(sent, ANSWER_TIMEOUT_S, "the question is sent")
+            wait_until(
+                lambda: messages(paths.conversations_db, "assistant") not in ([], ["streaming"]),
+                ANSWER_TIMEOUT_S,
+                "an answer",
+            )
+            x_display.screenshot(tmp_path / "window.png")
+            assert messages(paths.conversations_db, "assistant") == ["complete"]
+            x_display.xdotool("key", "ctrl+q")
+            assert program.wait(30) == 0
+        finally:
+            program.kill()
+
+
+def messages(database: Path, role: str) -> list[str]:
+    """Return the states of the messages of a role, oldest first."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return [state for (state,) in connection.execute("SELECT state FROM messages WHERE role = ?", [role])]
