@@ -22,6 +22,13 @@ _LABELS = {
     "windows-1251": "Cyrillic (Windows-1251)",
     "koi8-r": "Cyrillic (KOI8-R)",
     "cp866": "Cyrillic (DOS 866)",
+    "gb18030": "Chinese, simplified (GB18030)",
+    "big5": "Chinese, traditional (Big5)",
+    "shift_jis": "Japanese (Shift_JIS)",
+    "euc-jp": "Japanese (EUC-JP)",
+    "euc-kr": "Korean (EUC-KR)",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
     "windows-1253": "Greek (Windows-1253)",
     "windows-1254": "Turkish (Windows-1254)",
     "windows-1255": "Hebrew (Windows-1255)",
@@ -29,14 +36,11 @@ _LABELS = {
     "windows-1257": "Baltic (Windows-1257)",
     "windows-1258": "Vietnamese (Windows-1258)",
     "cp874": "Thai (Windows-874)",
-    "gb18030": "Chinese, simplified (GB18030)",
-    "big5": "Chinese, traditional (Big5)",
-    "shift_jis": "Japanese (Shift_JIS)",
-    "euc-jp": "Japanese (EUC-JP)",
-    "euc-kr": "Korean (EUC-KR)",
 }
 ENCODINGS: tuple[str, ...] = tuple(_LABELS)
 """The encodings to choose from, the common ones first; `encoding_label` names them for people."""
+
+_OLD_ENCODINGS = [name for name in ENCODINGS if not name.startswith("utf")]
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -51,8 +55,6 @@ _SUPERSETS = {
     "iso8859-1": "windows-1252",
     "gb2312": "gb18030",
     "gbk": "gb18030",
-    "big5": "big5hkscs",
-    "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
 _CONTROL_BYTES = bytes(byte for byte in range(32) if byte not in b"\b\t\n\v\f\r\x1b") + b"\x7f"
@@ -77,10 +79,8 @@ def encoding_label(encoding: str) -> str:
     return _LABELS.get(encoding, encoding)
 
 
-def decode(
-    data: bytes, name: str, *, encoding: str | None = None, declared: str | None = None
-) -> Decoded | None:
-    """Return the `data` of the file called `name` as text, None when it is in no encoding that can be told.
+def decode(data: bytes, name: str, *, encoding: str | None = None, declared: str | None = None) -> Decoded:
+    """Return the `data` of the file called `name` as text.
 
     In this order: `encoding`, the user's choice; a byte order mark; `declared`, what the file says of itself;
     UTF-8; a guess. Raises `DocumentError` when `encoding` is unknown or does not fit.
@@ -138,7 +138,7 @@ def _decode_strictly(data: bytes, encoding: str) -> str | None:
         return None
 
 
-def _decode_by_guess(data: bytes) -> Decoded | None:
+def _decode_by_guess(data: bytes) -> Decoded:
     """Try what is left: UTF-16 without a mark, UTF-8 with a few broken bytes, the likeliest old encoding."""
     order = _utf16_order(data)
     if order is not None:
@@ -151,16 +151,28 @@ def _decode_by_guess(data: bytes) -> Decoded | None:
     return _decode_old(data)
 
 
-def _decode_old(data: bytes) -> Decoded | None:
-    """Decode in one of the encodings from before Unicode, as charset-normalizer guesses it."""
+def _decode_old(data: bytes) -> Decoded:
+    """Decode in one of the encodings from before Unicode: the likeliest, or else the commonest that fits."""
+    for name in [*_ranked_by_likelihood(data), *_OLD_ENCODINGS]:
+        text = _decode_strictly(data, name)
+        if text is not None:
+            return Decoded(text, name, True)
+    return Decoded(data.decode("windows-1252", "replace"), "windows-1252", True)
+
+
+def _ranked_by_likelihood(data: bytes) -> list[str]:
+    """Return the encodings that charset-normalizer finds fit to read `data` in, the likeliest first.
+
+    It also tells which others give the very same text. Among equals the commoner comes first.
+    """
     from charset_normalizer import from_bytes  # here: most files never need it, and it takes long to import
 
-    candidates = [codecs.lookup(name).name for name in ENCODINGS if not name.startswith("utf")]
-    for match in from_bytes(_telling_lines(data), cp_isolation=candidates):
-        text = _decode_strictly(data, match.encoding)
-        if text is not None:
-            return Decoded(text, _listed_name(match.encoding), True)
-    return None
+    names = {codecs.lookup(name).name.replace("-", "_"): name for name in _OLD_ENCODINGS}
+    ranked = []
+    for match in from_bytes(_telling_lines(data), cp_isolation=list(names)):
+        alike = [names[found] for found in match.could_be_from_charset if found in names]
+        ranked += [(match.chaos, -match.coherence, _OLD_ENCODINGS.index(name), name) for name in alike]
+    return [name for *_, name in sorted(ranked)]
 
 
 def _telling_lines(data: bytes) -> bytes:

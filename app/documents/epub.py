@@ -67,6 +67,4 @@ def _encrypted(archive: Archive) -> set[str]:
 def _chapter_text(data: bytes, source: Source) -> str:
     """Return one chapter as Markdown."""
     decoded = decode(data, source.name, declared=declared_encoding(data))
-    if decoded is None:
-        raise ValueError("a chapter that is no text")
     return html_to_markdown(parse_html(decoded.text, source))

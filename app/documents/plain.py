@@ -34,7 +34,4 @@ def decode_source(source: Source, encoding: str | None, declared: str | None = N
     data = source.read()
     if encoding is None and declared is None and is_binary(data):
         raise refuse_binary(source)
-    decoded = decode(data, source.name, encoding=encoding, declared=declared)
-    if decoded is None:
-        raise refuse_binary(source)
-    return decoded
+    return decode(data, source.name, encoding=encoding, declared=declared)

@@ -35,11 +35,11 @@ def test_a_process_ends_when_nobody_reads_it() -> None:
 def test_a_process_that_writes_to_a_file_goes_on() -> None:
     with tempfile.TemporaryFile() as file:
         program = (
-            "seen = []\\n"
-            "containment._WATCH_INTERVAL_S = 0.001\\n"
-            "containment._peak_resident_nbytes = lambda: len(seen.append(1) or seen)\\n"
-            "containment.contain_this_process()\\n"
-            "while len(seen) < 5: time.sleep(0.001)\\n"
+            "seen = []\n"
+            "containment._WATCH_INTERVAL_S = 0.001\n"
+            "containment._peak_resident_nbytes = lambda: len(seen.append(1) or seen)\n"
+            "containment.contain_this_process()\n"
+            "while len(seen) < 5: time.sleep(0.001)\n"
             "print('done')"
         )
         with start(program, stdout=file.fileno()) as process:
