@@ -27,8 +27,6 @@ _LABELS = {
     "shift_jis": "Japanese (Shift_JIS)",
     "euc-jp": "Japanese (EUC-JP)",
     "euc-kr": "Korean (EUC-KR)",
-    "big5": "big5hkscs",
-    "shift_jis": "cp932",
     "windows-1253": "Greek (Windows-1253)",
     "windows-1254": "Turkish (Windows-1254)",
     "windows-1255": "Hebrew (Windows-1255)",
@@ -55,6 +53,8 @@ _SUPERSETS = {
     "iso8859-1": "windows-1252",
     "gb2312": "gb18030",
     "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
     "euc_kr": "cp949",
 }
 _CONTROL_BYTES = bytes(byte for byte in range(32) if byte not in b"\b\t\n\v\f\r\x1b") + b"\x7f"
