@@ -35,9 +35,6 @@ def open_window(files: list[Path]) -> int:
         click.echo(NO_DISPLAY, err=True)
         return 2
     from app.paths import AppPaths
-    from engine.backend import start_backend
-
-    start_backend()
     from ui.application import main as run_window
 
     return run_window(AppPaths.from_environment(), files)

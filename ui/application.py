@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
@@ -17,14 +18,16 @@ from app.paths import AppPaths
 from app.settings import load_settings
 from app.store.conversations import ConversationStore
 from app.store.db import open_store
+from engine.backend import start_backend
 from engine.errors import OctavoError
 from ui.background import BackgroundJob
-from ui.engine_thread import EngineThread
-from ui.main_window import MainWindow
 from ui.notifications import Notifications
 from ui.single_instance import Claim, SingleInstance
 from ui.stored_settings import StoredSettings
-from ui.theme import Theme, app_icon
+from ui.theme import app_icon
+
+if TYPE_CHECKING:
+    from ui.main_window import MainWindow
 
 log = logging.getLogger(__name__)
 _JOBS_MS = 3000
@@ -53,30 +56,46 @@ def main(paths: AppPaths, files: Sequence[Path] = ()) -> int:
 
 def _run(app: QApplication, paths: AppPaths, instance: SingleInstance, files: Sequence[Path]) -> int:
     notifications = Notifications()
-    settings, settings_message = load_settings(paths.settings_file)
-    Theme.current().set_choice(settings.theme)
     try:
-        store, report = open_store(paths.conversations_db)
+        window, store = open_window(paths, notifications)
     except OctavoError as error:
         log.exception("the conversations could not be opened")
         return _refuse(str(error))
-    store.mark_interrupted()
-    store.purge_deleted()
-    stored = StoredSettings(paths.settings_file, settings)
-    window = MainWindow(paths, store, stored, notifications, EngineThread(paths))
     notifications.install_hooks()
     instance.activated.connect(window.activate)
-    if settings_message:
-        notifications.warning("The settings were damaged", settings_message)
-    if report.message:
-        notifications.warning("The conversations were damaged", report.message)
     window.show()
     window.start([file.absolute() for file in files])
     ticker = _close_on_signals(window)
     status = app.exec()
     ticker.stop()
-    _end(store, notifications)
+    BackgroundJob.cancel_all(_JOBS_MS)
+    notifications.remove_hooks()
+    store.close()
     return status
+
+
+def open_window(paths: AppPaths, notifications: Notifications) -> tuple[MainWindow, ConversationStore]:
+    """Open what the data folder holds, repair what an earlier end left behind, and make the window.
+
+    Raises:
+        StoreError: the conversations cannot be opened.
+    """
+    # The window's modules import MLX, which must find its backend prepared; a second start needs neither.
+    start_backend()
+    from ui.engine_thread import EngineThread
+    from ui.main_window import MainWindow
+
+    store, report = open_store(paths.conversations_db)
+    store.mark_interrupted()
+    store.purge_deleted()
+    settings, settings_message = load_settings(paths.settings_file)
+    stored = StoredSettings(paths.settings_file, settings)
+    window = MainWindow(paths, store, stored, notifications, EngineThread(paths))
+    if settings_message:
+        notifications.warning("Not all settings could be used", settings_message)
+    if report.message:
+        notifications.warning("The conversations were damaged", report.message)
+    return window, store
 
 
 def _close_on_signals(window: MainWindow) -> QTimer:
@@ -92,12 +111,6 @@ def _close_on_signals(window: MainWindow) -> QTimer:
     ticker.timeout.connect(window.isVisible)
     ticker.start(_SIGNAL_MS)
     return ticker
-
-
-def _end(store: ConversationStore, notifications: Notifications) -> None:
-    BackgroundJob.cancel_all(_JOBS_MS)
-    notifications.remove_hooks()
-    store.close()
 
 
 def _refuse(sentence: str) -> int:

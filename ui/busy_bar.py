@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QPushButton, QWidget
+
+from ui.chat.elided_label import ElidedLabel
 
 
 class BusyBar(QFrame):
@@ -20,7 +22,7 @@ class BusyBar(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("notice", "info")
-        self._label = QLabel()
+        self._label = ElidedLabel()
         show = QPushButton("Show")
         show.setProperty("kind", "flat")
         show.setAccessibleName("Show the conversation in which a reply is being written")
@@ -38,6 +40,5 @@ class BusyBar(QFrame):
 
     def show_for(self, title: str) -> None:
         """Name the other conversation."""
-        elided = self.fontMetrics().elidedText(title, Qt.TextElideMode.ElideRight, 320)
-        self._label.setText(f"A reply is being written in “{elided}”.")
+        self._label.setText(f"A reply is being written in “{title}”.")
         self.show()

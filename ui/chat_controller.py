@@ -9,6 +9,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
+from app.store.errors import NotFoundError
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
@@ -125,6 +126,17 @@ class ChatController(QObject):
         self.list_changed.emit()
         self.open(conversation_id)
 
+    @property
+    def busy_elsewhere(self) -> str | None:
+        """Title of another conversation in which a reply is being written, None when there is none."""
+        busy_id = self.stream.conversation_id
+        if busy_id is None or busy_id == self.session.conversation_id:
+            return None
+        try:
+            return self._store.conversation(busy_id).title
+        except NotFoundError:  # deleted, and its reply is about to stop
+            return None
+
     def add_files(self, paths: Sequence[Path]) -> None:
         """Read documents into the draft."""
         self.attachments.add(paths)
@@ -222,13 +234,17 @@ class ChatController(QObject):
         )
 
     def _surplus_sentence(self, use: ContextUse) -> str:
+        """Return by how much the next prompt is too long and what helps; empty when it fits."""
         if not use.surplus_tokens:
             return ""
-        what = "Remove a document, " if self.attachments.attachments else "Shorten the message, "
-        return (
-            f"This is {use.surplus_tokens:,} tokens more than the context holds. {what}choose a lower KV "
-            "precision if memory is the limit, or start a new conversation."
-        )
+        over = (use.used_tokens or 0) - (use.limit_tokens or 0)
+        size = f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
+        remedies = ["start a new conversation"]
+        loaded = self._engine.loaded
+        if loaded is not None and (use.limit_tokens or 0) < loaded.info.context_tokens:
+            remedies.insert(0, "choose a lower KV precision")
+        remedies.insert(0, "remove a document" if self.attachments.attachments else "shorten the message")
+        return f"This does not fit: {size}. {_either(remedies)}."
 
     def _on_text_edited(self, text: str) -> None:
         self._refused = ""
@@ -262,3 +278,10 @@ class ChatController(QObject):
         self._composer.set_hint(self._refused or self._surplus_sentence(use), is_error=True)
         self._view.set_actions_enabled(not self.session.is_streaming)
         self.changed.emit()
+
+
+def _either(choices: Sequence[str]) -> str:
+    """Return choices as one phrase: `A, b or c`."""
+    *first, last = choices
+    text = f"{', '.join(first)} or {last}" if first else last
+    return text[0].upper() + text[1:]

@@ -45,6 +45,7 @@ class ConversationSession(QObject):
         self.conversation_id: int | None = None
         self.messages: list[Message] = []
         self.draft = ""
+        self._is_draft_saved = True
         self._draft_timer = QTimer(self)
         self._draft_timer.setSingleShot(True)
         self._draft_timer.setInterval(_DRAFT_DELAY_MS)
@@ -81,6 +82,7 @@ class ConversationSession(QObject):
         assert self.conversation_id is not None
         message = self._store.add_user_message(self.conversation_id, self.leaf_id, text, list(attachment_ids))
         self._draft_timer.stop()
+        self._is_draft_saved = True
         self.draft = ""
         self.messages.append(message)
         self._num_shown += 1
@@ -111,13 +113,15 @@ class ConversationSession(QObject):
     def set_draft(self, text: str) -> None:
         """Remember the text being written; it is saved shortly after."""
         self.draft = text
+        self._is_draft_saved = False
         self._draft_timer.start()
 
     def save_draft(self) -> None:
         """Save the text being written, when it is not saved yet."""
-        if self._draft_timer.isActive() and self.conversation_id is not None:
-            self._store.set_draft(self.conversation_id, self.draft)
         self._draft_timer.stop()
+        if not self._is_draft_saved and self.conversation_id is not None:
+            self._store.set_draft(self.conversation_id, self.draft)
+            self._is_draft_saved = True
 
     def _show_path(self, leaf_id: int | None) -> None:
         self.messages = self._store.path(leaf_id) if leaf_id is not None else []

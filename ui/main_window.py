@@ -265,10 +265,11 @@ class MainWindow(QMainWindow):
         self.conversations.set_writing(busy_id)
         self._menus.eject.setEnabled(loaded is not None)
         self._menus.stop.setEnabled(loading or busy_id is not None)
-        if busy_id is not None and busy_id != self.chat.session.conversation_id:
-            self.busy_bar.show_for(self._store.conversation(busy_id).title)
-        else:
+        busy_title = self.chat.busy_elsewhere
+        if busy_title is None:
             self.busy_bar.hide()
+        else:
+            self.busy_bar.show_for(busy_title)
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id

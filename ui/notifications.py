@@ -110,7 +110,8 @@ class Notifications(QObject):
             QGuiApplication.quit()
             return
         log.error("unexpected exception", exc_info=(kind, error, trace))
-        self.error("Something went wrong", error.with_traceback(trace))
+        title = "That did not work" if isinstance(error, OctavoError) else "Something went wrong"
+        self.error(title, error.with_traceback(trace))
 
     def _on_thread_exception(self, args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None and not issubclass(args.exc_type, SystemExit):

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 
 from app.store.conversations import ConversationStore
 from app.store.records import Conversation
+from ui.chat.elided_label import ElidedLabel
 from ui.conversations.delegate import ConversationDelegate
 from ui.conversations.list_model import CONVERSATION_ROLE, ConversationListModel
 from ui.theme import Theme
@@ -247,8 +248,7 @@ class UndoBar(QFrame):
         super().__init__(parent)
         self.setObjectName("undoBar")
         self._conversation_id = 0
-        self._title = ""
-        self._label = QLabel()
+        self._label = ElidedLabel()
         self._undo = QPushButton("Undo")
         self._undo.setAccessibleName("Undo deleting the conversation")
         self._undo.clicked.connect(self._on_undo)
@@ -265,15 +265,9 @@ class UndoBar(QFrame):
     def offer(self, conversation_id: int, title: str) -> None:
         """Offer to bring a conversation back."""
         self._conversation_id = conversation_id
-        self._title = title
+        self._label.setText(f"Deleted “{title}”")
         self.show()
         self._timer.start()
-        QTimer.singleShot(0, self, self._elide)
-
-    def _elide(self) -> None:
-        room = self.width() - self._undo.width() - self.fontMetrics().horizontalAdvance("Deleted “” ") - 40
-        title = self.fontMetrics().elidedText(self._title, Qt.TextElideMode.ElideRight, max(room, 60))
-        self._label.setText(f"Deleted “{title}”")
 
     def _on_undo(self) -> None:
         self.hide()
