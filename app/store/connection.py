@@ -17,6 +17,7 @@ from sqlite_utils import Migrations
 from app.durable_files import sync_folder
 from app.store.backups import copy_before_migration
 from app.store.errors import DamagedStoreError, NewerSchemaError, store_errors
+from app.store.text import readable
 
 log = logging.getLogger(__name__)
 
@@ -40,14 +41,16 @@ class StoreConnection:
         path = path.resolve()
         with _guarded(path):
             if not path.exists():
-                if files_of(path)[0].exists():
-                    raise DamagedStoreError(f"{path} is missing, but not its log.")
+                if files_of(path)[0].exists() or rescued_file(path).exists():
+                    raise DamagedStoreError(f"{path} is missing, but not what belongs to it.")
                 path.parent.mkdir(parents=True, exist_ok=True)
                 create_file(path, migrations)
             if path.is_dir() or path.stat().st_size == 0:
                 raise DamagedStoreError(f"{path} is not a database.")
             db = connect(path)
             try:
+                _check_origin(db, path, migrations)
+                use_log(db)
                 _migrate(db, path, migrations)
             except BaseException:
                 db.close()
@@ -90,19 +93,24 @@ class StoreConnection:
 
 
 def connect(path: Path) -> sqlite_utils.Database:
-    """Return a connection with the settings that every connection to a store needs."""
+    """Return a connection with the settings that all need; it changes nothing in the file by itself."""
     conn = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     try:
         conn.row_factory = sqlite3.Row
+        conn.text_factory = readable
         for pragma in ("foreign_keys=ON", "synchronous=FULL", "secure_delete=ON", "cell_size_check=ON"):
             conn.execute(f"PRAGMA {pragma}")
-        (mode,) = conn.execute("PRAGMA journal_mode=WAL").fetchone()
-        if mode != "wal":
-            log.warning("%s uses the journal mode %s: its folder does not support WAL", path, mode)
         return sqlite_utils.Database(conn, execute_plugins=False)
     except BaseException:
         conn.close()
         raise
+
+
+def use_log(db: sqlite_utils.Database) -> None:
+    """Let readers and a writer work at once; the file remembers it."""
+    (mode,) = db.execute("PRAGMA journal_mode=WAL").fetchone()
+    if mode != "wal":
+        log.warning("the journal mode stays %s: the folder of the store does not support WAL", mode)
 
 
 def create_file(path: Path, migrations: Migrations, stop_before: str | None = None) -> None:
@@ -112,6 +120,9 @@ def create_file(path: Path, migrations: Migrations, stop_before: str | None = No
         draft.touch(mode=0o600)
         db = connect(draft)
         try:
+            # Nobody sees the draft before it is whole: one flush at the end is enough.
+            db.execute("PRAGMA synchronous=OFF")
+            use_log(db)
             migrations.apply(db, stop_before=stop_before)
         finally:
             db.close()
@@ -131,15 +142,20 @@ def suspicion_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-suspect")
 
 
-def unknown_migrations(applied: set[str], migrations: Migrations) -> set[str]:
-    """Return those names of `applied` that this version of the program does not have."""
+def rescued_file(path: Path) -> Path:
+    """Return the name of a new store that is to take the place of the damaged one at `path`."""
+    return path.with_name(f"{path.name}.rescued")
+
+
+def migration_names(migrations: Migrations) -> list[str]:
+    """Return the names of all migrations that this version of the program has, in order."""
     with contextlib.closing(sqlite_utils.Database(memory=True)) as blank:
-        return applied - {migration.name for migration in migrations.pending(blank)}
+        return [migration.name for migration in migrations.pending(blank)]
 
 
 def refuse_newer(path: Path, applied: set[str], migrations: Migrations) -> None:
     """Raise a `NewerSchemaError` when a newer version of the program has written `path`."""
-    if unknown_migrations(applied, migrations):
+    if applied - set(migration_names(migrations)):
         raise NewerSchemaError(
             f"{path} was written by a newer version of Octavo. Install that version to open it; "
             "nothing was changed."
@@ -158,15 +174,18 @@ def _guarded(path: Path) -> Iterator[None]:
         raise
 
 
-def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> None:
+def _check_origin(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> None:
     applied = {migration.name for migration in migrations.applied(db)}
     refuse_newer(path, applied, migrations)
     if not applied and db.table_names():
         raise DamagedStoreError(f"{path} is a database of another program.")
+
+
+def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> None:
     pending = migrations.pending(db)
     if not pending:
         return
-    if applied:
+    if migrations.applied(db):
         copy = copy_before_migration(db.conn, path, pending[0].name)
         log.info("copied %s to %s before it is migrated", path, copy)
     # A migration that rebuilds a table would otherwise delete the rows that refer to it.
@@ -176,6 +195,8 @@ def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> N
 
 
 def _publish(draft: Path, path: Path) -> None:
+    with draft.open("rb+") as file:
+        os.fsync(file.fileno())
     try:
         os.link(draft, path)
     except FileExistsError:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import sqlite_utils
@@ -15,7 +14,7 @@ from app.store.connection import StoreConnection
 from app.store.errors import NotFoundError, StoreError
 from app.store.migrations import CONVERSATIONS
 from app.store.records import Attachment, Conversation, Message, MessageState, Role
-from app.store.text import search_key, storable
+from app.store.text import moment, search_key, storable
 from app.store.titles import DEFAULT_TITLE, title_of
 from engine.events import GenerationStats
 
@@ -205,10 +204,10 @@ class ConversationStore:
         With `limit` the last so many; with `before`, a message on that path, only those above it.
         """
         with self._connection.read() as db:
-            bottom: int | None = leaf_id
-            if before is not None:
-                _, bottom = messages.place_of(db, before)
-            return [] if bottom is None else messages.ancestry(db, bottom, limit)
+            if before is None:
+                return messages.ancestry(db, leaf_id, limit)
+            _, parent_id = messages.place_of(db, before)
+            return [] if parent_id is None else messages.ancestry(db, parent_id, limit)
 
     def deepest_leaf(self, message_id: int) -> int:
         """Return the newest leaf below a message: where the conversation ends after switching to it."""
@@ -269,8 +268,8 @@ def _conversation(row: sqlite3.Row) -> Conversation:
     return Conversation(
         id=row["id"],
         title=row["title"],
-        created_at=datetime.fromisoformat(row["created_at"]),
-        updated_at=datetime.fromisoformat(row["updated_at"]),
+        created_at=moment(row["created_at"]),
+        updated_at=moment(row["updated_at"]),
         pinned=bool(row["pinned"]),
         leaf_id=row["leaf_id"],
         draft=row["draft"],

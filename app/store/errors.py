@@ -65,25 +65,26 @@ def store_errors(path: Path) -> Iterator[None]:
     """Turn the errors of SQLite and of the file system into a `StoreError` about `path`."""
     try:
         yield
-    except (sqlite3.Error, OSError) as error:
+    except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
         raise _store_error(error, path) from error
 
 
-def _store_error(error: sqlite3.Error | OSError, path: Path) -> StoreError:
+def _store_error(error: Exception, path: Path) -> StoreError:
     kind = _error_type(error)
     if kind is StoreError:
         return StoreError(f"{path} could not be read or written ({error}).")
     return kind(_sentence(kind, path))
 
 
-def _error_type(error: sqlite3.Error | OSError) -> type[StoreError]:
+def _error_type(error: Exception) -> type[StoreError]:
     if isinstance(error, OSError):
         if error.errno in _FULL_ERRNOS:
             return StorageFullError
         return StoreAccessError if error.errno in _ACCESS_ERRNOS else StoreError
-    code = getattr(error, "sqlite_errorcode", None)
-    if code is None:
-        return DamagedStoreError if "decode to UTF-8" in str(error) else StoreError
+    if isinstance(error, UnicodeDecodeError):
+        # The names in a damaged schema.
+        return DamagedStoreError
+    code = getattr(error, "sqlite_errorcode", 0)
     return _ERROR_OF_EXTENDED_CODE.get(code) or _ERROR_OF_PRIMARY_CODE.get(code & 0xFF) or StoreError
 
 

@@ -14,6 +14,7 @@ import sqlite_utils
 from app.store.attachments import attachments_of
 from app.store.errors import DamagedStoreError, NotFoundError, StoreError
 from app.store.records import Attachment, Message, MessageState, Role
+from app.store.text import moment
 from engine.events import GenerationStats, StopReason
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ def update_reply(db: sqlite_utils.Database, message_id: int, assignments: str, *
 
 def ancestry(db: sqlite_utils.Database, message_id: int, limit: int | None) -> list[Message]:
     """Return a message and what is above it, at most `limit` messages, the topmost first."""
+    place_of(db, message_id)
     rows = db.execute(
         """WITH RECURSIVE up (id, parent_id) AS (
                SELECT id, parent_id FROM messages WHERE id = ?
@@ -120,8 +122,11 @@ def _messages(db: sqlite_utils.Database, rows: Sequence[sqlite3.Row]) -> list[Me
     attachments = attachments_of(db, ids)
     try:
         return [_record(row, siblings[row["id"]], attachments.get(row["id"], ())) for row in rows]
-    except ValueError as error:
-        raise DamagedStoreError("A message in the store is damaged.") from error
+    except (ValueError, KeyError) as error:
+        # A role or state that does not exist, or a row that its index does not know.
+        raise DamagedStoreError(
+            "A message in the store is damaged. Restart Octavo: it then rescues what can still be read."
+        ) from error
 
 
 def _siblings(db: sqlite_utils.Database, message_ids: Iterable[int]) -> dict[int, tuple[int, ...]]:
@@ -142,7 +147,7 @@ def _record(row: sqlite3.Row, siblings: tuple[int, ...], attachments: tuple[Atta
         parent_id=row["parent_id"],
         role=Role(row["role"]),
         text=row["text"],
-        created_at=datetime.fromisoformat(row["created_at"]),
+        created_at=moment(row["created_at"]),
         state=MessageState(row["state"]),
         attachments=attachments,
         siblings=siblings,

@@ -18,10 +18,22 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from app.durable_files import dated_name, sync_folder
-from app.store.connection import connect, create_file, files_of, refuse_newer, suspicion_of
+from app.store.connection import (
+    connect,
+    create_file,
+    files_of,
+    migration_names,
+    refuse_newer,
+    rescued_file,
+    suspicion_of,
+)
+from app.store.records import MessageState, Role
 from app.store.salvage import DamagedFile, Row, damaged_file
 
 log = logging.getLogger(__name__)
+
+_ROLES = {role.value for role in Role}
+_STATES = {state.value for state in MessageState}
 
 
 @dataclass(frozen=True)
@@ -37,17 +49,12 @@ class Rescue:
     num_messages: int
 
 
-def has_unfinished_rescue(path: Path) -> bool:
-    """Return whether a rescue of `path` was cut off after the new file was complete."""
-    return _rescued(path).exists()
-
-
 def rescue_store(path: Path, migrations: Migrations) -> Rescue:
     """Put a new store in the place of the damaged one at `path`, which gets a dated name beside it.
 
     The new store has the schema of the damaged one as far as that is known; opening it migrates it.
     """
-    rescued = _rescued(path)
+    rescued = rescued_file(path)
     if not rescued.exists():
         _build(path, rescued, migrations)
     aside = _move_aside(path)
@@ -56,10 +63,6 @@ def rescue_store(path: Path, migrations: Migrations) -> Rescue:
     sync_folder(path.parent)
     with contextlib.closing(connect(path)) as db:
         return Rescue(aside, db.table("messages").count)
-
-
-def _rescued(path: Path) -> Path:
-    return path.with_name(f"{path.name}.rescued")
 
 
 def _move_aside(path: Path) -> Path:
@@ -89,8 +92,7 @@ def _build(path: Path, rescued: Path, migrations: Migrations) -> None:
 def _fill(unfinished: Path, source: DamagedFile, path: Path, migrations: Migrations) -> None:
     applied = source.applied_migrations()
     refuse_newer(path, applied, migrations)
-    with contextlib.closing(sqlite_utils.Database(memory=True)) as blank:
-        missing = [entry.name for entry in migrations.pending(blank) if entry.name not in applied]
+    missing = [name for name in migration_names(migrations) if name not in applied]
     if applied and missing:
         _delete(unfinished)
         create_file(unfinished, migrations, stop_before=missing[0])
@@ -127,13 +129,20 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
 
 
 def _insert_messages(db: sqlite_utils.Database, rows: Iterable[Row]) -> None:
-    """Insert messages; one whose parent is lost goes below the message before it in its conversation."""
+    """Insert messages; one whose parent is lost goes below the message before it in its conversation.
+
+    A damaged role or state does not cost the text: the role is then what usually stands in that place.
+    """
     previous: dict[object, object] = {}
     conversation_of: dict[object, object] = {}
     for row in rows:
         message_id, conversation_id, parent_id = row["id"], row["conversation_id"], row["parent_id"]
         if parent_id is not None and conversation_of.get(parent_id) != conversation_id:
             row["parent_id"] = previous.get(conversation_id)
+        if row["role"] not in _ROLES:
+            row["role"] = (Role.USER if row["parent_id"] is None else Role.ASSISTANT).value
+        if row["state"] not in _STATES:
+            row["state"] = MessageState.INTERRUPTED.value
         if _insert(db, "messages", row):
             previous[conversation_id] = message_id
             conversation_of[message_id] = conversation_id

@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from app.store.connection import files_of
+from app.store.text import readable
 
 log = logging.getLogger(__name__)
 
@@ -17,6 +18,7 @@ PAGE_NBYTES = 4096
 _HEADER_NBYTES = 100
 _MAX_ROWID = 1 << 24
 _ROWS_AT_ONCE = 64
+_UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
 Row = dict[str, object]
 
 
@@ -51,7 +53,7 @@ class DamagedFile:
         sql = f'SELECT * FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'
         try:
             return [dict(row) for row in self._conn.execute(sql, (low, high))]
-        except sqlite3.DatabaseError:
+        except _UNREADABLE:
             return None
 
     def _last_rowid(self, table: str) -> int:
@@ -62,7 +64,7 @@ class DamagedFile:
         ):
             try:
                 known += [int(value) for (value,) in self._conn.execute(sql) if value is not None]
-            except (sqlite3.DatabaseError, ValueError):
+            except (*_UNREADABLE, ValueError):
                 log.debug("%s: no answer to %s", table, sql)
         # Where nothing is known, no more rows than fit into the file.
         return min(max(known, default=self._nbytes // 16), _MAX_ROWID)
@@ -95,10 +97,10 @@ def damaged_file(path: Path, template: Path) -> Iterator[DamagedFile | None]:
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot change the file and reads text that is no UTF-8 as well as it goes."""
+    """Return a connection that cannot change the file, not even by clearing its log away."""
     conn = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
     conn.row_factory = sqlite3.Row
-    conn.text_factory = lambda content: content.decode("utf-8", "replace")
+    conn.text_factory = readable
     return conn
 
 
@@ -107,7 +109,7 @@ def _tables(conn: sqlite3.Connection) -> set[str]:
         # SQLite refuses a truncated file or a bad schema unless it is told that somebody is at work on it.
         conn.execute("PRAGMA writable_schema=ON")
         return {row["name"] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    except sqlite3.DatabaseError:
+    except _UNREADABLE:
         return set()
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import unicodedata
+from datetime import UTC, datetime
+
+log = logging.getLogger(__name__)
 
 _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -11,6 +15,20 @@ _LONE_SURROGATES = re.compile("[\ud800-\udfff]")
 def storable(text: str) -> str:
     """Return `text` with what UTF-8 cannot write, such as bytes of a file name, as replacement characters."""
     return _LONE_SURROGATES.sub("\ufffd", text)
+
+
+def readable(content: bytes) -> str:
+    """Return stored text; a damaged byte costs its own letter and not the message."""
+    return content.decode("utf-8", "replace")
+
+
+def moment(text: str) -> datetime:
+    """Return a stored time, or the beginning of 1970 for one that is damaged."""
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except ValueError:
+        log.error("a time in the store is damaged: %r", text)
+        return datetime.fromtimestamp(0, UTC)
 
 
 def search_key(text: str) -> str:
