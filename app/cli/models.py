@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -128,31 +129,29 @@ class _ProgressLine:
 
     def __init__(self) -> None:
         self._on_terminal = sys.stderr.isatty()
-        self._file = ""
-        self._begin_s = self._shown_s = 0.0
-        self._begin_nbytes = 0
+        self._begin_s = time.monotonic()
+        self._begin_nbytes: int | None = None
+        self._last_nbytes = 0
+        self._shown_s = 0.0
         self._shown_percent = -LOG_STEP_PERCENT
         self._width = 0
 
     def show(self, progress: DownloadProgress) -> None:
         """Write the progress when there is something new to see."""
         now_s = time.monotonic()
-        if not self._begin_s:
-            self._begin_s, self._begin_nbytes = now_s, progress.done_nbytes
-        total = progress.total_nbytes
-        percent = 100 * progress.done_nbytes // total if total else 0
+        done, total = progress.done_nbytes, progress.total_nbytes
+        if self._begin_nbytes is None or done < self._last_nbytes:  # what is counted now is another thing
+            self._begin_s, self._begin_nbytes = now_s, done
+        self._last_nbytes = done
+        percent = 100 * done // total if total else 0
         if self._on_terminal and now_s - self._shown_s < LINE_INTERVAL_S:
             return
         if not self._on_terminal and abs(percent - self._shown_percent) < LOG_STEP_PERCENT:
             return
         self._shown_s, self._shown_percent = now_s, percent
-        rate = max(0, progress.done_nbytes - self._begin_nbytes) / max(now_s - self._begin_s, 1e-3)
+        speed = (done - self._begin_nbytes) / max(now_s - self._begin_s, 1e-3) / 1e6
         of_total = f" of {format_nbytes(total)}" if total else ""
-        text = (
-            f"{percent:3d} %  {format_nbytes(progress.done_nbytes)}{of_total}  "
-            f"{rate / 1e6:.1f} MB/s  {progress.file}"
-        )
-        self._write(text)
+        self._write(f"{percent:3d} %  {format_nbytes(done)}{of_total}  {speed:.1f} MB/s  {progress.file}")
 
     def end(self) -> None:
         """Leave the line, so that what follows stands below it."""
@@ -164,5 +163,6 @@ class _ProgressLine:
         if not self._on_terminal:
             click.echo(text, err=True)
             return
+        text = text[: shutil.get_terminal_size().columns - 1]
         click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
         self._width = len(text)

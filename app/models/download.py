@@ -26,6 +26,7 @@ __all__ = ["DownloadProgress", "ProgressCallback", "get_model"]
 logger = logging.getLogger(__name__)
 
 POLL_S = 0.05
+KILL_WAIT_S = 0.1
 
 
 class DownloadLine(TypedDict, total=False):
@@ -43,7 +44,7 @@ def get_model(
 ) -> InstalledModel:
     """Download a model unless it is installed: `starter`, or `org/name[@revision][/file.gguf]`.
 
-    Runs `octavo models get --json` and kills it on cancel, so `Cancelled` comes within 0.1 s even while a
+    Runs `octavo models get --json` and kills it on cancel, so `Cancelled` comes within 0.2 s even while a
     server hangs. What has arrived is kept and gone on with at the next call; nothing counts as installed
     before it is whole and checked. Raises a `ModelError` with a sentence for whatever goes wrong.
     """
@@ -65,8 +66,7 @@ def get_model(
         try:
             installed = _follow(process, cancel, on_progress)
         except BaseException:
-            _kill(process)
-            Staging(library.paths.models, id).discard_scratch()
+            _kill(process, Staging(library.paths.models, id))
             raise
         process.wait()
         if installed is None:
@@ -110,8 +110,18 @@ def _read_lines(stream: IO[bytes], lines: queue.SimpleQueue[bytes | None]) -> No
     lines.put(None)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End the child and what it started, pip for one, at once."""
+def _kill(process: subprocess.Popen[bytes], staging: Staging) -> None:
+    """End the child and what it started, pip for one, and delete what is of no use to a next try.
+
+    A process that is killed while the system writes for it ends after that, so only a moment is waited here.
+    """
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+
+    def clean_up() -> None:
+        process.wait()
+        staging.discard_scratch()
+
+    thread = threading.Thread(target=clean_up)
+    thread.start()
+    thread.join(KILL_WAIT_S)

@@ -18,6 +18,9 @@ STAGING_NAME = ".staging"
 SPARE_NBYTES = 64 * 1024 * 1024
 """Left free on the disk beside what a download needs."""
 
+CLAIM_TIMEOUT_S = 1.0
+"""How long a process that was killed may take to let go of its files."""
+
 _REMOVED = ".removed-"
 
 _FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -45,7 +48,7 @@ class Staging:
         with disk_errors(self._models):
             self.folder.mkdir(parents=True, exist_ok=True)
             try:
-                lock = filelock.FileLock(self._lock_file, timeout=0)
+                lock = filelock.FileLock(self._lock_file, timeout=CLAIM_TIMEOUT_S)
                 lock.acquire()
             except filelock.Timeout:
                 raise ModelError(

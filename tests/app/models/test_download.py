@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import subprocess
 import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
+from app.command_line import app_command
 from app.models.download import get_model
 from app.models.library import ModelLibrary
 from app.models.progress import DownloadProgress
@@ -80,7 +82,8 @@ def test_cancel_ends_a_download_that_hangs_and_the_next_one_goes_on(
     with pytest.raises(Cancelled):
         get_model("org/tiny", library, cancel=cancel, on_progress=ignore)
     thread.join()
-    assert psutil.Process().children(recursive=True) == []
+    _, alive = psutil.wait_procs(psutil.Process().children(recursive=True), timeout=10)
+    assert alive == []
     assert library.installed() == []
     assert library.unfinished() == ["org/tiny"]
 
@@ -108,3 +111,20 @@ def test_a_download_that_runs_elsewhere_is_left_alone(hub: FakeHub, library: Mod
         pytest.raises(ModelError, match="Another Octavo is already downloading org/tiny"),
     ):
         get_model("org/tiny", library, cancel=CancelToken(), on_progress=ignore)
+
+
+@pytest.mark.slow
+def test_a_download_ends_when_the_program_that_wanted_it_is_killed(
+    hub: FakeHub, library: ModelLibrary, octavo_home: Path
+) -> None:
+    hub.files[WEIGHTS] = bytes(50_000_000)
+    command = [*app_command(), "models", "get", "org/tiny"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as program:
+        assert program.stderr is not None
+        assert program.stderr.read(1)
+        (download,) = psutil.Process(program.pid).children()
+        program.kill()
+    _, alive = psutil.wait_procs([download], timeout=30)
+    assert alive == []
+    with Staging(library.paths.models, "org/tiny").claim():
+        pass

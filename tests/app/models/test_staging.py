@@ -21,7 +21,10 @@ with Staging(Path(sys.argv[1]), "org/name").claim():
 """
 
 
-def test_another_process_that_downloads_the_same_is_named_and_left_alone(tmp_path: Path) -> None:
+def test_another_process_that_downloads_the_same_is_named_and_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.models.staging.CLAIM_TIMEOUT_S", 0.0)
     command = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None
@@ -38,6 +41,7 @@ def test_another_process_that_downloads_the_same_is_named_and_left_alone(tmp_pat
         with Staging(tmp_path, "org/other").claim():
             pass
         other.kill()
+        other.wait()
     with staging.claim():
         assert not staging.scratch.exists()
 
