@@ -1,0 +1,212 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlite_utils
+from sqlite_utils import Migrations
+
+from app.store.backups import MAX_COPIES
+from app.store.connection import StoreConnection, migration_names
+from app.store.conversations import ConversationStore
+from app.store.db import open_store
+from app.store.errors import NewerSchemaError, StoreError
+from app.store.migrations import CONVERSATIONS
+from app.store.records import MessageState
+from app.store.rescue import rescue_store
+from tests.app.store.samples import STATS, add_chain, add_conversation
+
+ROOT = Path(__file__).parents[3]
+OLD_SCHEMAS = sorted((Path(__file__).parent / "schemas").glob("*.sql"))
+
+
+def add_tags(db: sqlite_utils.Database) -> None:
+    db.execute("ALTER TABLE conversations ADD COLUMN tag TEXT NOT NULL DEFAULT 'none'")
+
+
+def fail_half_way(db: sqlite_utils.Database) -> None:
+    add_tags(db)
+    db.execute("UPDATE conversations SET title = NULL")
+
+
+def next_version(migration: Callable[[sqlite_utils.Database], None] = add_tags) -> Migrations:
+    """The migrations of a later version of the program."""
+    later = Migrations("conversations")
+    for entry in CONVERSATIONS.pending(sqlite_utils.Database(memory=True)):
+        later(name=entry.name)(entry.fn)
+    later(name="099_later")(migration)
+    return later
+
+
+def dump(path: Path) -> list[str]:
+    with closing(sqlite3.connect(path)) as conn:
+        return list(conn.iterdump())
+
+
+def copies_of(path: Path) -> list[Path]:
+    return sorted(path.parent.glob(f"{path.name}.before-*"))
+
+
+def test_every_migration_has_left_a_sample_of_its_schema() -> None:
+    names = migration_names(CONVERSATIONS)
+    assert [schema.stem for schema in OLD_SCHEMAS] == names
+
+
+@pytest.mark.parametrize("schema", OLD_SCHEMAS, ids=lambda schema: schema.stem)
+def test_a_file_of_every_older_version_opens_with_all_it_holds(db_path: Path, schema: Path) -> None:
+    db_path.parent.mkdir()
+    with closing(sqlite3.connect(db_path)) as conn:
+        conn.executescript(schema.read_text())
+    store, report = open_store(db_path)
+    assert report.message is None
+
+    pinned, mine = store.conversations()
+    assert (pinned.title, pinned.pinned, pinned.draft) == ("question 0", True, "half")
+    assert (mine.title, mine.pinned) == ("Mine", False)
+    assert pinned.leaf_id is not None
+    path = store.path(pinned.leaf_id)
+    assert [message.text for message in path] == [
+        "question 0",
+        "Answer to question 0",
+        "question 1",
+        "Answer to question 1",
+        "Read it well.",
+    ]
+    assert path[1].stats == STATS
+    assert [attachment.text for attachment in path[-1].attachments] == ["Zażółć gęślą jaźń"]
+    sibling = store.message(path[-1].siblings[0])
+    assert (sibling.text, sibling.attachments) == ("Read it.", path[-1].attachments)
+    failed = store.message(store.deepest_leaf(sibling.id))
+    assert (failed.state, failed.error) == (MessageState.FAILED, "The engine failed.")
+    assert [attachment.title for attachment in store.draft_attachments(pinned.id)] == ["Waiting"]
+    assert mine.leaf_id is not None
+    assert store.mark_interrupted() == 1
+    assert store.message(mine.leaf_id).text == "Good mor"
+    assert store.purge_deleted() == 1
+    store.close()
+
+
+def test_an_old_file_and_a_new_one_have_the_same_schema(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    with closing(sqlite3.connect(old)) as conn:
+        conn.executescript(OLD_SCHEMAS[0].read_text())
+    schemas = []
+    for path in (old, new):
+        ConversationStore.open(path).close()
+        with closing(sqlite3.connect(path)) as conn:
+            schemas.append(conn.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall())
+            assert conn.execute("PRAGMA foreign_key_check").fetchall() == []
+    assert schemas[0] == schemas[1]
+
+
+def test_a_copy_is_made_before_a_migration(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    add_conversation(store, 2)
+    store.close()
+    before = dump(db_path)
+    StoreConnection.open(db_path, next_version()).close()
+    (copy,) = copies_of(db_path)
+    assert copy.name.startswith("conversations.db.before-099-20")
+    assert dump(copy) == before
+    assert copy.stat().st_mode & 0o077 == 0
+    assert "tag" in "".join(dump(db_path))
+    StoreConnection.open(db_path, next_version()).close()
+    assert copies_of(db_path) == [copy]
+
+
+def test_no_copy_is_made_of_a_file_that_is_new(db_path: Path) -> None:
+    StoreConnection.open(db_path, next_version()).close()
+    assert [file.name for file in db_path.parent.iterdir()] == [db_path.name]
+
+
+def test_only_the_newest_copies_are_kept(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    for number in range(MAX_COPIES + 2):
+        store.create_conversation(f"number {number}")
+        with pytest.raises(StoreError):
+            StoreConnection.open(db_path, next_version(fail_half_way))
+    copies = sorted(copies_of(db_path), key=lambda copy: copy.stat().st_mtime_ns)
+    assert ["".join(dump(copy)).count("'number ") for copy in copies] == [3, 4, 5]
+    store.close()
+
+
+def test_a_migration_that_fails_changes_nothing(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    conversation_id = add_conversation(store, 2)
+    store.close()
+    before = dump(db_path)
+    with pytest.raises(StoreError, match="NOT NULL constraint"):
+        StoreConnection.open(db_path, next_version(fail_half_way))
+    assert dump(db_path) == before
+    store = ConversationStore.open(db_path)
+    assert store.conversation(conversation_id).title == "question 0"
+    store.close()
+
+
+def test_a_newer_file_is_refused_and_left_as_it_is(db_path: Path) -> None:
+    StoreConnection.open(db_path, next_version()).close()
+    content = db_path.read_bytes()
+    for open_it in (open_store, ConversationStore.open):
+        with pytest.raises(NewerSchemaError, match="newer version of Octavo"):
+            open_it(db_path)
+    assert db_path.read_bytes() == content
+    assert not [file for file in db_path.parent.iterdir() if "damaged" in file.name]
+
+
+def test_a_newer_file_that_is_damaged_is_refused_too(db_path: Path) -> None:
+    StoreConnection.open(db_path, next_version()).close()
+    content = bytearray(db_path.read_bytes())
+    content[:16] = bytes(16)
+    db_path.write_bytes(content)
+    with pytest.raises(NewerSchemaError):
+        open_store(db_path)
+    assert db_path.read_bytes() == content
+    assert [file.name for file in db_path.parent.iterdir()] == [db_path.name]
+
+
+def test_a_damaged_old_file_is_rescued_in_its_own_schema_and_then_migrated(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    add_chain(db_path, store.create_conversation("Long").id, 100)
+    store.close()
+    content = bytearray(db_path.read_bytes())
+    content[:100] = bytes(100)
+    db_path.write_bytes(content)
+    rescue = rescue_store(db_path, next_version())
+    assert rescue.num_messages == 100
+    assert "tag" not in "".join(dump(db_path))
+    StoreConnection.open(db_path, next_version()).close()
+    assert "tag" in "".join(dump(db_path))
+
+
+WITHOUT_ROOM_FOR_A_COPY = """
+import resource, signal, sys
+from pathlib import Path
+from app.store.connection import StoreConnection
+from app.store.errors import StorageFullError
+from tests.app.store.test_migrations import next_version
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, resource.RLIM_INFINITY))
+try:
+    StoreConnection.open(Path(sys.argv[1]), next_version())
+except StorageFullError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no limit on the size of a file")
+def test_without_room_for_a_copy_nothing_is_migrated(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    add_chain(db_path, store.create_conversation().id, 2000)
+    store.close()
+    before = dump(db_path)
+    command = [sys.executable, "-c", WITHOUT_ROOM_FOR_A_COPY, str(db_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert "the disk is full" in done.stdout, done.stderr
+    assert dump(db_path) == before
+    assert [file.name for file in db_path.parent.iterdir()] == [db_path.name]
