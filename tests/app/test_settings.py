@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import dataclasses
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.settings import Settings, SettingsError, load_settings, save_settings
+from engine.kv.precision import KVBits
+from engine.sampling import SamplingParams
+
+CHOSEN = Settings(
+    model="/models/Zażółć \\ model",
+    kv_bits=KVBits.BITS_4,
+    sampling=SamplingParams(0.0, 0.5, 40, 0.05, 1.2, 4096, 7),
+    system_prompt='Three "quotes" """\nand lines\t',
+    theme="dark",
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "octavo" / "settings.toml"
+
+
+def write(path: Path, text: str) -> None:
+    path.parent.mkdir()
+    path.write_text(text)
+
+
+def test_without_a_file_the_defaults_are_used(path: Path) -> None:
+    assert load_settings(path) == (Settings(), None)
+    assert Settings().kv_bits is KVBits.BITS_16
+    assert not path.parent.exists()
+
+
+def test_settings_come_back_as_they_were_saved(path: Path) -> None:
+    save_settings(path, CHOSEN)
+    assert load_settings(path) == (CHOSEN, None)
+    save_settings(path, Settings())
+    assert load_settings(path) == (Settings(), None)
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+def test_the_file_is_plain_toml_without_what_is_unset(path: Path) -> None:
+    save_settings(path, dataclasses.replace(Settings(), theme="light"))
+    table = tomllib.loads(path.read_text())
+    assert (table["theme"], table["kv_bits"]) == ("light", 16)
+    assert table["sampling"]["temperature"] == Settings().sampling.temperature
+    assert "model" not in table
+    assert "seed" not in table["sampling"]
+
+
+@given(
+    st.text(),
+    st.sampled_from(["system", "light", "dark"]),
+    st.sampled_from(KVBits),
+    st.integers(0, 2**63 - 1),
+)
+def test_any_text_survives(
+    tmp_path_factory: pytest.TempPathFactory, prompt: str, theme: str, bits: KVBits, seed: int
+) -> None:
+    path = tmp_path_factory.mktemp("settings") / "settings.toml"
+    settings = Settings(None, bits, SamplingParams(seed=seed), prompt, theme)
+    save_settings(path, settings)
+    assert load_settings(path) == (settings, None)
+
+
+def test_a_key_that_is_unknown_is_left_out(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(path, 'theme = "dark"\nunknown = 1\n[sampling]\ntop_k = 5\nodd = 2\n[table]\nx = 1\n')
+    settings, message = load_settings(path)
+    assert settings == Settings(theme="dark", sampling=SamplingParams(top_k=5))
+    assert message is None
+    assert caplog.messages == [
+        "the setting unknown is unknown",
+        "the setting sampling.odd is unknown",
+        "the setting table is unknown",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("kv_bits = 5", "kv_bits"),
+        ('kv_bits = "many"', "kv_bits"),
+        ("kv_bits = true", "kv_bits"),
+        ("kv_bits = 8.5", "kv_bits"),
+        ("model = 3", "model"),
+        ("system_prompt = ['a']", "system_prompt"),
+        ('theme = "pink"', "theme"),
+        ("theme = {}", "theme"),
+        ("theme = []", "theme"),
+        ("sampling = 3", "sampling"),
+        ("[sampling]\ntemperature = 9", "sampling.temperature"),
+        ("[sampling]\ntemperature = nan", "sampling.temperature"),
+        ('[sampling]\ntemperature = "hot"', "sampling.temperature"),
+        ("[sampling]\ntop_k = 2.5", "sampling.top_k"),
+        ("[sampling]\ntop_k = true", "sampling.top_k"),
+        ("[sampling]\nmax_tokens = 0", "sampling.max_tokens"),
+        ("[sampling]\nseed = 1.5", "sampling.seed"),
+    ],
+)
+def test_a_value_that_cannot_be_used_costs_only_itself(path: Path, text: str, named: str) -> None:
+    good = 'system_prompt = "Be brief."\n' if named != "system_prompt" else ""
+    write(path, f"{good}{text}\n" + ("min_p = 0.25\n" if "[sampling]" in text else ""))
+    settings, message = load_settings(path)
+    assert message is not None
+    assert message.startswith(f"In settings.toml, {named} is ")
+    assert message.endswith(". The default is used instead.")
+    expected = Settings(
+        system_prompt="Be brief." if good else "",
+        sampling=SamplingParams(min_p=0.25) if "[sampling]" in text else SamplingParams(),
+    )
+    assert settings == expected
+
+
+def test_several_values_are_all_named(path: Path) -> None:
+    write(path, "kv_bits = 3\n[sampling]\ntop_p = 2\nmin_p = -1\n")
+    message = load_settings(path)[1]
+    assert message is not None
+    for key in ("kv_bits", "sampling.top_p", "sampling.min_p"):
+        assert key in message
+
+
+@pytest.mark.parametrize("content", [b"theme = ", b"\xff\xfe\x00", b"\x00" * 100, b"a = 1\na = 2\n"])
+def test_a_damaged_file_is_moved_aside(path: Path, content: bytes) -> None:
+    path.parent.mkdir()
+    path.write_bytes(content)
+    settings, message = load_settings(path)
+    assert settings == Settings()
+    (aside,) = path.parent.iterdir()
+    assert aside.name.startswith("settings.toml.damaged-20")
+    assert aside.read_bytes() == content
+    assert message is not None
+    assert str(aside) in message
+    save_settings(path, CHOSEN)
+    assert load_settings(path) == (CHOSEN, None)
+
+
+def test_a_folder_in_the_place_of_the_file_is_moved_aside(path: Path) -> None:
+    path.mkdir(parents=True)
+    settings, message = load_settings(path)
+    assert settings == Settings()
+    assert message is not None
+    save_settings(path, CHOSEN)
+    assert load_settings(path) == (CHOSEN, None)
+
+
+def test_saving_where_it_is_impossible_says_so_and_keeps_the_old_file(path: Path) -> None:
+    save_settings(path, CHOSEN)
+    with pytest.raises(SettingsError, match="could not be saved"):
+        save_settings(path / "inside a file" / "settings.toml", Settings())
+    assert load_settings(path) == (CHOSEN, None)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
+def test_a_linked_file_stays_a_link(path: Path, tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles" / "octavo.toml"
+    real.parent.mkdir()
+    path.parent.mkdir()
+    path.symlink_to(real)
+    save_settings(path, CHOSEN)
+    assert path.is_symlink()
+    assert load_settings(real) == (CHOSEN, None)
