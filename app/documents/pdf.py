@@ -19,6 +19,7 @@ LINE_END_HYPHEN = "\x02"
 
 _SPLIT_WORD = re.compile(rf"(\w+){LINE_END_HYPHEN}(\w*)")
 _HYPHENATED = re.compile(r"(?=\b(\w+-\w+)\b)")
+_DOT_LEADER = re.compile(r" ?(?:\. ?){6,}")
 _RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 _PAGES_SEARCHED_FOR_PICTURES = 20
 
@@ -92,7 +93,8 @@ def _page_texts(document: pypdfium2.PdfDocument, on_progress: OnProgress) -> Ite
 
 
 def _tidy_page(text: str) -> str:
-    """Clean a page and keep its hyphens at line ends."""
+    """Clean a page, keep its hyphens at line ends, and shorten the dots that lead to page numbers."""
+    text = _DOT_LEADER.sub(" … ", text)
     return LINE_END_HYPHEN.join(tidy_text(part) for part in text.split(LINE_END_HYPHEN))
 
 

@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+import contextlib
 import resource
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 
 from app.documents.containment import EXIT_OUT_OF_MEMORY, EXIT_UNREAD
 from app.documents.limits import TIME_LIMIT_S
 
+LONGEST_WAIT_S = 60
 
-def start(program: str, stdout: int = subprocess.PIPE) -> subprocess.Popen[bytes]:
+
+@contextlib.contextmanager
+def start(program: str, stdout: int = subprocess.PIPE) -> Iterator[subprocess.Popen[bytes]]:
     lines = f"from app.documents import containment\nimport resource, sys, time\n{program}"
-    return subprocess.Popen([sys.executable, "-c", lines], stdout=stdout)
+    with subprocess.Popen([sys.executable, "-c", lines], stdout=stdout) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_process_that_needs_too_much_memory_ends() -> None:
@@ -21,7 +30,7 @@ def test_a_process_that_needs_too_much_memory_ends() -> None:
         "data = bytearray(200_000_000)\n"
         "while True: time.sleep(1)"
     ) as process:
-        assert process.wait() == EXIT_OUT_OF_MEMORY
+        assert process.wait(LONGEST_WAIT_S) == EXIT_OUT_OF_MEMORY
 
 
 def test_a_process_ends_when_nobody_reads_it() -> None:
@@ -29,7 +38,7 @@ def test_a_process_ends_when_nobody_reads_it() -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == b"up\n"
         process.stdout.close()
-        assert process.wait() == EXIT_UNREAD
+        assert process.wait(LONGEST_WAIT_S) == EXIT_UNREAD
 
 
 def test_a_process_that_writes_to_a_file_goes_on() -> None:
@@ -43,7 +52,7 @@ def test_a_process_that_writes_to_a_file_goes_on() -> None:
             "print('done')"
         )
         with start(program, stdout=file.fileno()) as process:
-            assert process.wait() == 0
+            assert process.wait(LONGEST_WAIT_S) == 0
         file.seek(0)
         assert file.read() == b"done\n"
 

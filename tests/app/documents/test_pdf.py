@@ -49,6 +49,11 @@ def test_a_hyphen_stays_where_it_is_the_words_own(text: str, joined: str) -> Non
     assert join_split_words(text.replace("|", LINE_END_HYPHEN)) == joined
 
 
+def test_dots_that_lead_to_page_numbers_are_shortened(read: Read) -> None:
+    lines = ["1 Naming . . . . . . . . . . . . 3", "2 Use............................ 4", "and so on...."]
+    assert read("a.pdf", samples.pdf([lines])).text == "1 Naming … 3\n2 Use … 4\nand so on...."
+
+
 def test_letters_of_an_arabic_ligature_keep_their_order(read: Read) -> None:
     # Salam as Word and LibreOffice write it: from left to right meem, lam-alef in one glyph, seen.
     file = samples.pdf_with_glyphs([3, 2, 1], {1: "س", 2: "لا", 3: "م"})
