@@ -111,8 +111,7 @@ class Placement:
         plain.weight = self._dequantized(arrays, module)
         if "bias" in module:
             plain.bias = self._placed(f"{path}.bias", module.bias)
-        for value in (module.weight, module.scales, module.biases):
-            self._count(value)
+        self._count(module.weight, module.scales, module.biases)
         return cast(nn.Module, plain)
 
     def _dequantized(self, arrays: tuple[mx.array, mx.array, mx.array | None], module: Any) -> mx.array:
@@ -159,7 +158,6 @@ class Placement:
                 left -= read
                 self._cancel.check()
 
-    def _count(self, value: mx.array | None) -> None:
-        if value is not None:
-            self._done += value.nbytes
-            self._on_progress(self._done, self._total)
+    def _count(self, *values: mx.array | None) -> None:
+        self._done += sum(value.nbytes for value in values if value is not None)
+        self._on_progress(self._done, self._total)

@@ -51,7 +51,7 @@ def _require_shards(folder: Path) -> None:
         return
     try:
         names = set(json.loads(index.read_text("utf-8"))["weight_map"].values())
-    except (OSError, ValueError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{folder.name} has a damaged {index.name}. Download it again.") from error
     missing = sorted(name for name in names if not (folder / str(name)).exists())
     if missing:

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mlx.core as mx
+import pytest
+from gguf.constants import GGMLQuantizationType as Kind
+
+from engine.errors import ModelError, UnsupportedModelError
+from engine.inspection import inspect_model
+from engine.model_info import ModelFormat, ModelInfo
+from engine.parameters import named_parameters
+from tests.engine.folders import CONFIG, random_model, write_folder
+from tests.engine.gguf.files import LLAMA, with_prefix, write_gguf
+
+
+def _change_config(folder: Path, **changes: Any) -> Path:
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return folder
+
+
+def test_starter_is_what_its_card_says(starter_gguf: Path) -> None:
+    info = inspect_model(starter_gguf)
+
+    assert info == ModelInfo(
+        path=starter_gguf,
+        format=ModelFormat.GGUF,
+        name="SmolLM2-135M-Instruct",
+        architecture="llama",
+        quantization="Q4_1",
+        num_layers=30,
+        num_heads=9,
+        num_kv_heads=3,
+        head_dim=64,
+        context_tokens=8192,
+        vocab_size=49152,
+        num_parameters=134_515_008,
+        weights_nbytes=96_576_768,
+    )
+
+
+def test_a_gguf_file_is_inspected_without_mlx(starter_gguf: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from engine.inspection import inspect_model; "
+        f"inspect_model(Path({str(starter_gguf)!r})); print('mlx.core' in sys.modules)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"), [(4, "4-bit, group 32"), (8, "8-bit, group 32"), (None, "bfloat16")]
+)
+def test_a_folder_is_what_its_config_and_weights_say(bits: int | None, words: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny", bits=bits)
+
+    info = inspect_model(folder)
+
+    parameters = named_parameters(random_model(CONFIG))
+    assert info == ModelInfo(
+        path=folder,
+        format=ModelFormat.MLX,
+        name="tiny",
+        architecture="llama",
+        quantization=words,
+        num_layers=2,
+        num_heads=4,
+        num_kv_heads=2,
+        head_dim=16,
+        context_tokens=512,
+        vocab_size=257,
+        num_parameters=sum(value.size for _, value in parameters),
+        weights_nbytes=sum(value.nbytes for value in mx.load(str(folder / "model.safetensors")).values()),
+    )
+
+
+def test_microscaled_weights_are_named_and_counted(tmp_path: Path) -> None:
+    info = inspect_model(write_folder(tmp_path / "tiny", mode="mxfp4"))
+
+    assert info.quantization == "MXFP4 4-bit, group 32"
+    assert info.num_parameters == sum(value.size for _, value in named_parameters(random_model(CONFIG)))
+
+
+def test_heads_have_their_defaults(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    config = json.loads((folder / "config.json").read_text())
+    del config["num_key_value_heads"]
+    (folder / "config.json").write_text(json.dumps(config | {"head_dim": None}))
+
+    info = inspect_model(folder)
+
+    assert (info.num_kv_heads, info.head_dim) == (4, 16)
+
+
+def test_the_language_part_of_a_nested_config_counts(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    nested = {"num_hidden_layers": 5, "max_position_embeddings": 777}
+
+    info = inspect_model(_change_config(folder, model_type="gemma3", text_config=nested, vision_config={}))
+
+    assert (info.architecture, info.num_layers, info.context_tokens) == ("gemma3", 5, 777)
+
+
+@pytest.mark.parametrize(
+    ("scaling", "tokens"),
+    [
+        ({"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 512}, 2048),
+        ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}, 512),
+        ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 256}, 512),
+        ({"rope_type": "linear", "factor": 4.0}, 512),
+    ],
+)
+def test_yarn_stretches_the_context(scaling: dict[str, Any], tokens: int, tmp_path: Path) -> None:
+    folder = _change_config(write_folder(tmp_path / "tiny"), rope_scaling=scaling)
+
+    assert inspect_model(folder).context_tokens == tokens
+
+
+def test_nothing_there_is_said_so(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="no model at"):
+        inspect_model(tmp_path / "missing.gguf")
+
+
+def test_one_file_of_a_folder_is_not_taken_for_a_model(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+
+    with pytest.raises(ModelError, match="choose the folder"):
+        inspect_model(folder / "model.safetensors")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model_type": "martian"}, "of the type martian, which mlx-lm does not run"),
+        ({"model_type": "../llama"}, r"of the type \.\./llama"),
+        ({"model_type": "martian", "vision_config": {}}, "for images and text of the type martian"),
+        ({"model_file": "modeling.py"}, r"code of its own \(modeling\.py\)"),
+    ],
+)
+def test_folders_that_cannot_be_run_are_refused_by_name(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    folder = _change_config(write_folder(tmp_path / "tiny"), **changes)
+
+    with pytest.raises(UnsupportedModelError, match=words):
+        inspect_model(folder)
+
+
+def _cut(path: Path, nbytes: int) -> None:
+    path.write_bytes(path.read_bytes()[:nbytes])
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda folder: (folder / "config.json").unlink(), r"no config\.json"),
+        (lambda folder: _cut(folder / "config.json", 40), r"damaged config\.json"),
+        (lambda folder: (folder / "config.json").write_text("{}"), "names no model_type"),
+        (lambda folder: _change_config(folder, num_hidden_layers=None), "does not say num_hidden_layers"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+        (lambda folder: _cut(folder / "model.safetensors", 20_000), "is cut off"),
+        (lambda folder: _cut(folder / "model.safetensors", 100), "damaged"),
+        (lambda folder: _cut(folder / "model.safetensors", 3), "damaged"),
+        (lambda folder: _cut(folder / "model.safetensors", 0), "damaged"),
+        (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer"),
+    ],
+)
+def test_incomplete_folders_are_refused_in_a_sentence(damage: Any, words: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    damage(folder)
+
+    with pytest.raises(ModelError, match=words):
+        inspect_model(folder)
+
+
+def test_missing_shards_are_named(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    shards = {"a": "model.safetensors", "b": "model-00002-of-00003.safetensors", "c": "model-3.safetensors"}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": shards}))
+
+    with pytest.raises(ModelError, match=r"model-00002-of-00003\.safetensors and 1 more is missing"):
+        inspect_model(folder)
+
+
+@pytest.mark.parametrize("content", ["{", "{}", '{"weight_map": []}', "[]"])
+def test_a_damaged_list_of_shards_is_refused(content: str, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    (folder / "model.safetensors.index.json").write_text(content)
+
+    with pytest.raises(ModelError, match=r"damaged model\.safetensors\.index\.json"):
+        inspect_model(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("Qwen3-0.6B-Q8_0.gguf", "Qwen3-0.6B"),
+        ("tiny.q4_k_m.gguf", "tiny"),
+        ("Llama-3.2-1B-IQ2_XS.gguf", "Llama-3.2-1B"),
+        ("model-f16.gguf", "model"),
+        ("Phi-3.gguf", "Phi-3"),
+    ],
+)
+def test_the_name_leaves_the_quantization_out(file: str, name: str, tmp_path: Path) -> None:
+    import numpy as np
+
+    tensors = {"token_embd.weight": (np.zeros((8, 64), np.float32), Kind.F32)}
+
+    assert inspect_model(write_gguf(tmp_path / file, with_prefix("llama", LLAMA), tensors)).name == name
