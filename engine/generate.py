@@ -86,8 +86,11 @@ class Generation:
         """Notice a stop between two layers where even the smallest chunk takes too long."""
         if self._chunk_tokens == MIN_CHUNK_TOKENS:
             mx.eval(keys)
-            self._left_half_way = self._cancel.cancelled
-            self._cancel.check()
+            try:
+                self._cancel.check()
+            except Cancelled:
+                self._left_half_way = True
+                raise
 
     def _prefill(self) -> Iterator[PrefillProgress]:
         total = len(self._prompt)

@@ -58,7 +58,7 @@ class SequenceCache:
             self._watch(layer)
 
     def _runs(self) -> bool:
-        """Try two tokens: attention with sinks, soft caps or latent keys fails on mlx-lm's quantized cache."""
+        """Try two tokens: attention with sinks, soft caps or latent keys fails on a quantized cache."""
         try:
             mx.eval(self._module(mx.zeros((1, 2), dtype=mx.int32), cache=self.layers))
         except Exception as error:

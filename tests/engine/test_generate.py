@@ -18,7 +18,7 @@ from engine.model import ChatMessage, Model
 from engine.sampling import SamplingParams
 
 GREEDY = SamplingParams(temperature=0, repetition_penalty=1, max_tokens=12)
-TEXT = "The lighthouse keeper counted the ships that passed in the night. " * 30
+TEXT = "The lighthouse keeper counted the ships that passed in the night. " * 14
 
 
 def prompt_of(model: Model, text: str = TEXT) -> list[int]:
@@ -166,9 +166,7 @@ class _CancelAtCheck(CancelToken):
 def test_where_a_chunk_is_slow_a_stop_between_two_layers_loses_nothing(starter: Model, check: int) -> None:
     cache = new_cache(starter)
     prompt = prompt_of(starter)
-    slow = Generation(
-        starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=_CancelAtCheck(check)
-    )
+    slow = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=_CancelAtCheck(check))
     slow._chunk_tokens = MIN_CHUNK_TOKENS
     slow._adapt_chunk = lambda num_tokens, elapsed_s: None  # type: ignore[method-assign]
     _, _, stats = outcome(slow.events())
