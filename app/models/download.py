@@ -55,14 +55,7 @@ def get_model(
         if model.managed and model.id == id:
             return model
     with tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen(
-            [*app_command(), "models", "get", id, "--json"],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=messages,
-            env={**os.environ, "OCTAVO_HOME": str(library.paths.home)},
-            start_new_session=True,
-        )
+        process = _start(id, library, messages)
         try:
             installed = _follow(process, cancel, on_progress)
         except BaseException:
@@ -77,6 +70,18 @@ def get_model(
                 "arrived is kept."
             )
     return library.find(installed)
+
+
+def _start(id: str, library: ModelLibrary, messages: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Start the download, in a process group of its own: it is killed with all that it starts."""
+    return subprocess.Popen(
+        [*app_command(), "models", "get", id, "--json"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=messages,
+        env={**os.environ, "OCTAVO_HOME": str(library.paths.home)},
+        start_new_session=True,
+    )
 
 
 def _follow(

@@ -23,6 +23,7 @@ class FakeHub:
     Attributes:
         drop_after: bytes of a body after which the connection breaks, one a request, then no more.
         stall_after: bytes of a body after which the server goes silent, None for never.
+        redirect_to: the address of another server that has the files, empty for none.
         ignores_range: whether `Range` is answered with the whole file.
         refusals: (status, X-Error-Code) of the next answers, by the beginning of the path.
         ranges: the `Range` headers of all file requests, in order; None where there was none.
@@ -36,6 +37,7 @@ class FakeHub:
     commit: str = COMMIT
     drop_after: list[int] = field(default_factory=list)
     stall_after: int | None = None
+    redirect_to: str = ""
     ignores_range: bool = False
     refusals: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     ranges: list[tuple[str, str | None]] = field(default_factory=list)
@@ -81,6 +83,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._refuse(404, "RevisionNotFound")
                 return
             self._send(200, json.dumps(hub.listing()).encode(), {"Content-Type": "application/json"})
+        elif hub.redirect_to:
+            self._send(302, b"", {"Location": hub.redirect_to + path})
         elif path.startswith(f"/{hub.repo}/resolve/{hub.commit}/"):
             self._send_file(path.removeprefix(f"/{hub.repo}/resolve/{hub.commit}/"))
         elif path.startswith("/api/models/"):

@@ -10,7 +10,7 @@ from app.models.fetch import fetch_model
 from app.models.progress import DownloadProgress
 from app.models.staging import unfinished_ids
 from engine.errors import ModelError
-from tests.app.models.fake_hub import COMMIT, FakeHub
+from tests.app.models.fake_hub import COMMIT, FakeHub, serving
 from tests.app.models.full_disk import file_size_limit
 
 WEIGHTS = "model.safetensors"
@@ -152,6 +152,18 @@ def test_the_access_token_is_sent(hub: FakeHub, models: Path, monkeypatch: pytes
     monkeypatch.setenv("HF_TOKEN", "hf_secret")
     fetch_model("org/tiny", models, on_progress=ignore)
     assert set(hub.tokens) == {"Bearer hf_secret"}
+
+
+def test_files_that_lie_on_another_server_come_from_there_without_the_token(
+    hub: FakeHub, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    with serving(FakeHub(files=hub.files, drop_after=[10**9, 10**9, 10**9, 300_000])) as storage:
+        hub.redirect_to = storage.url
+        path = fetch_model("org/tiny", models, on_progress=ignore)
+        assert (path / WEIGHTS).read_bytes() == hub.files[WEIGHTS]
+        assert storage.ranges[-1] == (WEIGHTS, "bytes=300000-")
+        assert set(storage.tokens) == {None}
 
 
 def test_an_answer_that_is_no_listing_is_a_sentence(
