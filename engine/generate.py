@@ -11,6 +11,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import cast
 
 import mlx.core as mx
 from mlx_lm.sample_utils import make_logits_processors, make_sampler
@@ -127,7 +128,7 @@ class Generation:
         while True:
             is_last = self._completion_tokens + 1 == budget
             upcoming = None if is_last else self._step(current)
-            token = int(current.item())
+            token = cast(int, current.item())
             if upcoming is not None:
                 self._cache.tokens.append(token)
             self._count_token()
