@@ -40,7 +40,7 @@ bench: setup
 
 bundle: needs-bundle .venv/octavo-bundle
 	$(PYTHON) -m PyInstaller --noconfirm --log-level WARN --distpath dist --workpath build/bundle packaging/octavo.spec
-	$(PYTHON) -m pytest -m bundle
+	$(PYTHON) -m pytest -m bundle tests/packaging
 
 needs-display:
 	@[ "$$(uname -s)" != Linux ] || [ -n "$$DISPLAY$$WAYLAND_DISPLAY" ] || { echo $(NO_DISPLAY) >&2; exit 1; }

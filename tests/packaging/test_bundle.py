@@ -54,10 +54,10 @@ def test_the_terminal_answers_about_a_document(
     model: Path, environment: dict[str, str], tmp_path: Path
 ) -> None:
     paper = tmp_path / "paper.md"
-    paper.write_text("# Tides\n\nThe moon pulls the water of the sea towards it.\n", encoding="utf-8")
-    question = ("ask", "What pulls the water?", "--file", str(paper), "--model", str(model))
+    paper.write_text("# Expedition\n\nThe captain of the ship is called Marmalade.\n", encoding="utf-8")
+    question = ("ask", "What is the captain called?", "--file", str(paper), "--model", str(model))
     answer = octavo(*question, "--max-tokens", "24", "--temperature", "0", environment=environment)
-    assert "moon" in answer.lower()
+    assert "Marmalade" in answer
 
 
 def test_the_doctor_finds_the_bundled_openblas(environment: dict[str, str]) -> None:
