@@ -26,6 +26,7 @@ from engine.memory import available_nbytes
 from engine.model import ChatMessage, Model
 from engine.model_info import ModelInfo
 from engine.sampling import SamplingParams
+from engine.template_cost import TemplateTokens, measure_template
 from engine.tokens import TokenCounter
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,7 @@ class LoadedModel:
     backend: Backend
     plan: LoadPlan
     counter: TokenCounter
+    template: TemplateTokens
 
     def plan_at(self, kv_bits: KVBits) -> LoadPlan:
         """Return the plan for another KV precision, with the memory that was free before loading."""
@@ -97,7 +99,7 @@ class Engine:
             mx.clear_cache()
             raise
         self._model = model
-        self.loaded = LoadedModel(info, self._backend, plan, model.token_counter())
+        self.loaded = LoadedModel(info, self._backend, plan, model.token_counter(), measure_template(model))
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
 

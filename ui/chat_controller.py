@@ -223,14 +223,13 @@ class ChatController(QObject):
         return self._engine_refusal() or self._surplus_sentence(self._use(text))
 
     def _use(self, text: str) -> ContextUse:
-        loaded = self._engine.loaded
-        limit = loaded.plan_at(self._settings.value.kv_bits).fitting_tokens if loaded is not None else None
         return self._budget.use(
             self.session.messages,
             self._settings.value.system_prompt,
             text,
             self.attachments.attachments,
-            limit,
+            self._engine.loaded,
+            self._settings.value.kv_bits,
         )
 
     def _surplus_sentence(self, use: ContextUse) -> str:

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from app.chat import message_text, prompt_messages
 from app.store.records import Attachment, Message
-from engine.engine import MIN_ANSWER_TOKENS
+from engine.engine import MIN_ANSWER_TOKENS, LoadedModel
+from engine.kv.precision import KVBits
 from ui.token_counts import TokenCounts
-
-TURN_TOKENS = 5
-"""What a chat template usually puts around one turn: its markers and its role."""
 
 
 @dataclass(frozen=True)
@@ -22,19 +20,21 @@ class ContextUse:
         history_tokens: the system prompt and the conversation so far.
         text_tokens: the text being written.
         attachment_tokens: its documents.
+        template_tokens: what the chat template puts around the text and its documents.
         limit_tokens: what the context holds, None without a model.
     """
 
     history_tokens: int | None
     text_tokens: int | None
     attachment_tokens: int | None
+    template_tokens: int | None
     limit_tokens: int | None
 
     @property
     def used_tokens(self) -> int | None:
         """Tokens of everything together."""
-        parts = (self.history_tokens, self.text_tokens, self.attachment_tokens)
-        return None if any(part is None for part in parts) else sum(part or 0 for part in parts)
+        parts = (self.history_tokens, self.text_tokens, self.attachment_tokens, self.template_tokens)
+        return _sum(parts, 0)
 
     @property
     def surplus_tokens(self) -> int:
@@ -60,24 +60,28 @@ class ContextBudget:
         system_prompt: str,
         text: str,
         attachments: Sequence[Attachment],
-        limit_tokens: int | None,
+        loaded: LoadedModel | None,
+        kv_bits: KVBits,
     ) -> ContextUse:
-        """Return what the next prompt takes."""
-        if not self._counts.available:
-            return ContextUse(None, None, None, limit_tokens)
-        history = [self._counts.count(message.content) for message in prompt_messages(path, system_prompt)]
-        documents = [self.attachment_tokens(attachment) for attachment in attachments]
-        typed = self._counts.count(text)
-        own = TURN_TOKENS if text or attachments else 0
+        """Return what the next prompt takes of the loaded model's context."""
+        if loaded is None or not self._counts.available:
+            return ContextUse(None, None, None, None, None)
+        history = prompt_messages(path, system_prompt)
+        has_system_prompt = bool(history) and history[0].role == "system"
+        num_turns = len(history) - has_system_prompt
+        around = loaded.template.around(num_turns, has_system_prompt)
+        own = loaded.template.around(num_turns + 1, has_system_prompt) - around
+        has_own = bool(text or attachments)
         return ContextUse(
-            _total(history, TURN_TOKENS),
-            None if typed is None else typed + own,
-            _total(documents, 0),
-            limit_tokens,
+            _sum([self._counts.count(message.content) for message in history], around),
+            self._counts.count(text),
+            _sum([self.attachment_tokens(attachment) for attachment in attachments], 0),
+            own if has_own else 0,
+            loaded.plan_at(kv_bits).fitting_tokens,
         )
 
 
-def _total(counts: Sequence[int | None], extra: int) -> int | None:
+def _sum(counts: Sequence[int | None], extra: int) -> int | None:
     if any(count is None for count in counts):
         return None
-    return sum((count or 0) + extra for count in counts)
+    return sum(count or 0 for count in counts) + extra

@@ -1,0 +1,82 @@
+"""Whole windows on real data folders."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent
+from pytestqt.qtbot import QtBot
+
+from app.paths import AppPaths
+from app.settings import Settings, save_settings
+from app.store.conversations import ConversationStore
+from engine.sampling import SamplingParams
+from ui.application import open_window
+from ui.background import BackgroundJob
+from ui.engine_thread import EngineState
+from ui.main_window import MainWindow
+from ui.notifications import Notifications
+
+WAIT_MS = 60_000
+LOAD_MS = 120_000
+
+
+class Desk:
+    """A data folder and the window that is open on it; closing and opening again is a restart."""
+
+    def __init__(self, paths: AppPaths, qtbot: QtBot) -> None:
+        self.paths = paths
+        self._qtbot = qtbot
+        self._window: MainWindow | None = None
+        self._store: ConversationStore | None = None
+
+    @property
+    def window(self) -> MainWindow:
+        assert self._window is not None
+        return self._window
+
+    @property
+    def store(self) -> ConversationStore:
+        assert self._store is not None
+        return self._store
+
+    def open(self) -> MainWindow:
+        """Open the window, without its engine."""
+        self._window, self._store = open_window(self.paths, Notifications())
+        self._window.show()
+        self._qtbot.waitExposed(self._window)
+        return self._window
+
+    def open_with_model(self, model: Path, sampling: SamplingParams) -> MainWindow:
+        """Open the window and wait until its model is loaded."""
+        settings = Settings(model=str(model), sampling=sampling)
+        save_settings(self.paths.settings_file, settings)
+        window = self.open()
+        window.start([])
+        self._qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=LOAD_MS)
+        return window
+
+    def close(self) -> None:
+        """Close the window as a user does and end all that belongs to it."""
+        if self._window is None:
+            return
+        self.window.close()
+        BackgroundJob.cancel_all(10_000)
+        self.window.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        self.store.close()
+        self._window = self._store = None
+
+    def chosen(self) -> Settings:
+        """What the settings are now."""
+        return dataclasses.replace(self.window._settings.value)
+
+
+@pytest.fixture
+def desk(octavo_home: Path, qtbot: QtBot) -> Iterator[Desk]:
+    desk = Desk(AppPaths.from_environment(), qtbot)
+    yield desk
+    desk.close()

@@ -1,0 +1,300 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QAccessible, QAction, QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.store.records import MessageState
+from tests.ui.conftest import WAIT_MS, Desk
+from ui.about import AboutDialog
+from ui.chat.attachments import ChipState
+from ui.chat.drop import DropOverlay
+from ui.main_window import MainWindow
+from ui.models.chooser import ModelChooser
+from ui.theme import Theme
+
+TEXT = "The lighthouse at Cape Nord was built in 1887 by Ida Halvorsen.\n"
+
+
+def unnamed(root: QWidget) -> list[str]:
+    """Return the controls that a screen reader has no name for."""
+    missing = []
+    for widget in [root, *root.findChildren(QWidget)]:
+        if widget.focusPolicy() == Qt.FocusPolicy.NoFocus or widget.focusProxy() is not None:
+            continue
+        interface = QAccessible.queryAccessibleInterface(widget)
+        if interface is None or not interface.text(QAccessible.Text.Name).strip():
+            missing.append(f"{type(widget).__name__} in {type(widget.parent()).__name__}")
+    return missing
+
+
+def drop(window: MainWindow, *paths: Path) -> None:
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    everything = (
+        Qt.DropAction.CopyAction,
+        mime,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    centre = window.rect().center()
+    QApplication.sendEvent(window, QDragEnterEvent(centre, *everything))
+    assert window.findChild(DropOverlay).isVisible()
+    QApplication.sendEvent(window, QDropEvent(QPointF(centre), *everything))
+
+
+def chips(window: MainWindow) -> list[tuple[str, ChipState]]:
+    tokens = window.chat._budget.attachment_tokens
+    return [(chip.title, chip.state) for chip in window.chat.attachments.chips(tokens)]
+
+
+def action(window: MainWindow, shortcut: str) -> QAction:
+    wanted = QKeySequence(shortcut)
+    return next(item for item in window.findChildren(QAction) if wanted in item.shortcuts())
+
+
+def write(window: MainWindow, qtbot: QtBot, text: str) -> None:
+    qtbot.keyClicks(window.composer.edit, text)
+
+
+def test_every_control_has_a_name_for_screen_readers(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
+    window = desk.open()
+    file = tmp_path / "notes.txt"
+    file.write_text(TEXT)
+    drop(window, file)
+    qtbot.waitUntil(lambda: chips(window) == [("notes", ChipState.READY)], timeout=WAIT_MS)
+    window._notifications.error("Title", "Sentence.")
+    window.busy_bar.show_for("Another")
+    window.conversations.undo_bar.offer(1, "Deleted")
+    chooser = ModelChooser(window.models.library, window.models.downloads, None, window)
+    about = AboutDialog(window)
+    for root in (window, chooser, about):
+        assert unnamed(root) == []
+
+
+def test_shortcuts_of_the_menus_are_unique_and_complete(desk: Desk) -> None:
+    window = desk.open()
+    shortcuts = [
+        shortcut.toString() for item in window.findChildren(QAction) for shortcut in item.shortcuts()
+    ]
+    assert len(shortcuts) == len(set(shortcuts))
+    assert {"Ctrl+N", "Ctrl+O", "Ctrl+F", "Ctrl+K", "F2", "Ctrl+Q", "Ctrl+,", "Esc"} <= set(shortcuts)
+
+
+def test_the_first_start_offers_the_starter_model(desk: Desk) -> None:
+    window = desk.open()
+    assert window.welcome.isVisible()
+    assert window.welcome._get.isVisible()
+    assert window.welcome._choose.text() == "Choose another"
+
+
+def test_without_a_model_sending_is_refused_and_nothing_is_lost(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    write(window, qtbot, "Hello")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    assert window.composer.text == "Hello"
+    assert window.chat._refused == "Choose a model first."
+    assert window.chat.session.messages == []
+
+
+def test_drafts_stay_with_their_conversation_and_survive_a_restart(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    first = window.chat.session.conversation_id
+    write(window, qtbot, "First draft")
+    window.chat.new()
+    second = window.chat.session.conversation_id
+    assert second != first and window.composer.text == ""
+    write(window, qtbot, "Second draft")
+    window.chat.open(first)
+    assert window.composer.text == "First draft"
+    window.chat.open(second)
+    assert window.composer.text == "Second draft"
+    write(window, qtbot, ", longer")
+    desk.close()
+    window = desk.open()
+    window.chat.open(second)
+    assert window.composer.text == "Second draft, longer"
+
+
+def test_a_draft_is_saved_while_the_window_stays_open(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    write(window, qtbot, "Precious")
+    conversation_id = window.chat.session.conversation_id
+    qtbot.waitUntil(lambda: desk.store.conversation(conversation_id).draft == "Precious", timeout=WAIT_MS)
+
+
+def test_new_conversations_do_not_pile_up_unused(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    for _ in range(3):
+        action(window, "Ctrl+N").trigger()
+    assert len(desk.store.conversations()) == 1
+    write(window, qtbot, "Hello")
+    action(window, "Ctrl+N").trigger()
+    assert len(desk.store.conversations()) == 2
+
+
+def test_a_dropped_document_becomes_an_attachment_and_survives_a_restart(
+    desk: Desk, qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = desk.open()
+    file = tmp_path / "notes.txt"
+    file.write_text(TEXT)
+    drop(window, file)
+    assert chips(window) == [("notes.txt", ChipState.READING)]
+    assert window.findChild(DropOverlay).isHidden()
+    qtbot.waitUntil(lambda: chips(window) == [("notes", ChipState.READY)], timeout=WAIT_MS)
+    drop(window, file)
+    assert len(chips(window)) == 1
+    desk.close()
+    window = desk.open()
+    assert chips(window) == [("notes", ChipState.READY)]
+    assert window.chat.attachments.attachments[0].text.strip() == TEXT.strip()
+    window.chat.attachments.remove(window.chat.attachments._open_drafts()[0].key)
+    assert desk.store.draft_attachments(window.chat.session.conversation_id) == []
+
+
+def test_a_document_that_cannot_be_read_says_why_on_its_chip(
+    desk: Desk, qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = desk.open()
+    file = tmp_path / "empty.pdf"
+    file.write_bytes(b"")
+    drop(window, file)
+    qtbot.waitUntil(lambda: chips(window) == [("empty.pdf", ChipState.FAILED)], timeout=WAIT_MS)
+    (chip,) = window.chat.attachments.chips(lambda attachment: None)
+    assert chip.error is not None and "empty.pdf" in chip.error
+    assert window.chat._refusal("") == "Write something first."
+
+
+def test_another_encoding_reads_the_file_again(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
+    window = desk.open()
+    file = tmp_path / "letter.txt"
+    file.write_bytes("Dies ist ein Brief über Öl, größer als sonst und mit Grüßen.\n".encode("cp1252") * 30)
+    drop(window, file)
+    qtbot.waitUntil(lambda: [state for _, state in chips(window)] == [ChipState.READY], timeout=WAIT_MS)
+    attachments = window.chat.attachments
+    before = attachments.attachments[0]
+    attachments.set_encoding(attachments._open_drafts()[0].key, "cp1251")
+    qtbot.waitUntil(
+        lambda: attachments.attachments[0].encoding == "cp1251" and not attachments.is_reading,
+        timeout=WAIT_MS,
+    )
+    after = attachments.attachments[0]
+    assert after.id == before.id
+    assert after.text != before.text
+    assert desk.store.draft_attachments(window.chat.session.conversation_id) == [after]
+
+
+def test_a_document_that_is_read_while_another_conversation_is_open_lands_where_it_was_dropped(
+    desk: Desk, qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = desk.open()
+    file = tmp_path / "notes.txt"
+    file.write_text(TEXT)
+    first = window.chat.session.conversation_id
+    drop(window, file)
+    window.chat.new()
+    assert window.chat.session.conversation_id != first
+    assert chips(window) == []
+    qtbot.waitUntil(lambda: bool(desk.store.draft_attachments(first)), timeout=WAIT_MS)
+    window.chat.open(first)
+    assert chips(window) == [("notes", ChipState.READY)]
+
+
+def test_deleting_opens_another_and_undo_brings_it_back_with_its_draft(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    first = window.chat.session.conversation_id
+    write(window, qtbot, "Keep me")
+    window._delete_current()
+    assert window.chat.session.conversation_id not in (first, None)
+    assert window.conversations.undo_bar.isVisible()
+    assert window.composer.text == ""
+    window.conversations.undo_bar._undo.click()
+    assert window.chat.session.conversation_id == first
+    assert window.composer.text == "Keep me"
+
+
+def test_deleted_conversations_are_gone_for_good_after_a_restart(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    write(window, qtbot, "Secret words")
+    window._delete_current()
+    desk.close()
+    desk.open()
+    assert desk.store.purge_deleted() == 0
+    assert b"Secret words" not in desk.paths.conversations_db.read_bytes()
+
+
+def test_a_reply_that_an_earlier_process_left_is_shown_as_interrupted(desk: Desk) -> None:
+    desk.open()
+    conversation = desk.store.create_conversation()
+    question = desk.store.add_user_message(conversation.id, None, "Why?")
+    reply = desk.store.begin_reply(conversation.id, question.id, "a model")
+    desk.store.save_partial(reply.id, "Because of")
+    desk.close()
+    window = desk.open()
+    last = window.chat.session.messages[-1]
+    assert (last.text, last.state) == ("Because of", MessageState.INTERRUPTED)
+    assert window.view.message_ids == [question.id, reply.id]
+
+
+def test_the_look_is_remembered(desk: Desk) -> None:
+    window = desk.open()
+    window._choose_look("dark")
+    assert Theme.current().is_dark
+    desk.close()
+    Theme.current().set_choice("light")
+    window = desk.open()
+    assert Theme.current().is_dark
+    assert window._menus.looks["dark"].isChecked()
+
+
+def test_panes_can_be_hidden_and_stay_so(desk: Desk) -> None:
+    window = desk.open()
+    window.top_bar.left_toggle.click()
+    action(window, "Ctrl+Shift+B").trigger()
+    assert window.conversations.isHidden() and window.inspector.isHidden()
+    window.resize(1000, 700)
+    desk.close()
+    window = desk.open()
+    assert window.conversations.isHidden() and window.inspector.isHidden()
+    assert not window._menus.left_pane.isChecked()
+    action(window, "Ctrl+F").trigger()
+    assert window.conversations.isVisible()
+
+
+def test_the_window_opens_with_damaged_files_and_says_so(desk: Desk) -> None:
+    desk.paths.home.mkdir(parents=True)
+    desk.paths.settings_file.write_text("theme = [")
+    desk.paths.conversations_db.write_bytes(b"this is no database" * 100)
+    window = desk.open()
+    notices = window.notification_bar._notices
+    assert [notice.title for notice in notices] == [
+        "Not all settings could be used",
+        "The conversations were damaged",
+    ]
+    assert window.chat.session.conversation_id is not None
+    assert list(desk.paths.home.glob("conversations.db.*"))
+
+
+@pytest.mark.parametrize("number", [120, 50, 51, 1])
+def test_long_conversations_show_their_end_and_load_what_came_before(
+    desk: Desk, qtbot: QtBot, number: int
+) -> None:
+    window = desk.open()
+    conversation = desk.store.create_conversation()
+    parent = None
+    ids = []
+    for index in range(number):
+        parent = desk.store.add_user_message(conversation.id, parent, f"Message {index}").id
+        ids.append(parent)
+    window.chat.open(conversation.id)
+    assert window.view.message_ids == ids[-50:]
+    while len(window.view.message_ids) < number:
+        before = len(window.view.message_ids)
+        window.view.earlier_requested.emit()
+        assert len(window.view.message_ids) > before
+    assert window.view.message_ids == ids
