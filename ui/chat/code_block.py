@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -32,6 +33,7 @@ from ui.theme import Theme
 
 _SLICE_S = 0.006
 _TAB_COLUMNS = 4
+_PADDING, _BAR_INSET = 14, 6
 
 
 class CodeBlock(QFrame):
@@ -57,7 +59,7 @@ class CodeBlock(QFrame):
         self._timer = QTimer(self)
         self._timer.timeout.connect(self._color_slice)
         header = QHBoxLayout()
-        header.setContentsMargins(14, 4, 5, 0)
+        header.setContentsMargins(_PADDING, 4, 5, 0)
         header.addWidget(self._label)
         header.addStretch()
         header.addWidget(self._copy)
@@ -65,7 +67,10 @@ class CodeBlock(QFrame):
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(0)
         layout.addLayout(header)
-        layout.addWidget(self._text)
+        inset = QHBoxLayout()
+        inset.setContentsMargins(_BAR_INSET, 0, _BAR_INSET, 3)
+        inset.addWidget(self._text)
+        layout.addLayout(inset)
         self._style_now = style
         self.apply_style(style)
 
@@ -154,7 +159,7 @@ class CodeText(QTextEdit):
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setViewportMargins(14, 2, 14, 10)
+        self.setViewportMargins(_PADDING - _BAR_INSET, 2, _PADDING - _BAR_INSET, 8)
         self.setAcceptDrops(False)
         self.setCursorWidth(0)
         self.viewport().setAutoFillBackground(False)
@@ -196,10 +201,12 @@ class CodeText(QTextEdit):
             piece.format = QTextCharFormat()
             piece.format.setForeground(QColor(span.color))
             by_line.setdefault(span.line, []).append(piece)
+        batch = QTextCursor(self.document())
+        batch.beginEditBlock()
         for line, pieces in by_line.items():
-            block = self.document().findBlockByNumber(line)
-            block.layout().setFormats(block.layout().formats() + pieces)
-            self.document().markContentsDirty(block.position(), block.length())
+            layout = self.document().findBlockByNumber(line).layout()
+            layout.setFormats(layout.formats() + pieces)
+        batch.endEditBlock()
 
     def clear_colors(self) -> None:
         """Take all colours away."""
@@ -218,6 +225,11 @@ class CodeText(QTextEdit):
 
     def minimumSizeHint(self) -> QSize:  # noqa: D102
         return QSize(60, self.sizeHint().height())
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        super().resizeEvent(event)
+        if event.size().width() != event.oldSize().width():
+            self.updateGeometry()
 
     def loadResource(self, kind: int, name: QUrl | str) -> Any:  # noqa: D102
         return None

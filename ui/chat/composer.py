@@ -8,11 +8,10 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
-from ui.chat.attachments import AttachmentChip, ChipState
+from ui.chat.attachments import AttachmentChip
 from ui.chat.buttons import IconButton
 from ui.chat.context_meter import ContextMeter
-from ui.chat.document_chip import DraftDocument
-from ui.chat.flow_layout import FlowLayout
+from ui.chat.document_shelf import DocumentShelf
 from ui.chat.prompt_edit import PromptEdit
 from ui.chat.scroller import COLUMN_WIDTH, SIDE_MARGIN
 from ui.markdown.style import MarkdownStyle
@@ -52,8 +51,6 @@ class Composer(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._is_busy = False
-        self._chips: dict[int, DraftDocument] = {}
-        self._states: dict[int, ChipState] = {}
         self._text_tokens: int | None = None
         self._attachment_tokens: int | None = None
         self._used_tokens: int | None = None
@@ -64,9 +61,7 @@ class Composer(QWidget):
         self.edit = PromptEdit("Message", _MAX_LINES, self)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
-        self._documents = QWidget(self)
-        self._flow = FlowLayout(self._documents, spacing=8)
-        self._documents.hide()
+        self._documents = DocumentShelf(self)
         self._attach = IconButton("attach", "Attach documents", self)
         self._send = SendButton(self)
         self._words = QLabel(wordWrap=True)
@@ -96,22 +91,8 @@ class Composer(QWidget):
 
     def set_attachments(self, chips: Sequence[AttachmentChip]) -> None:
         """Show the documents of the draft, in this order."""
-        wanted = {chip.key: chip for chip in chips}
-        for key in [key for key in self._chips if key not in wanted]:
-            self._drop_chip(self._chips.pop(key))
-        if list(self._chips) != [key for key in wanted if key in self._chips]:
-            for widget in self._chips.values():
-                self._drop_chip(widget)
-            self._chips = {}
-        for key, chip in wanted.items():
-            if key in self._chips:
-                self._chips[key].show_chip(chip)
-            else:
-                self._chips[key] = self._make_chip(chip)
-        self._states = {chip.key: chip.state for chip in chips}
+        self._documents.show_chips(chips)
         self._own_hint = ""
-        self._documents.setVisible(bool(chips))
-        self._flow.invalidate()
         self._update()
 
     def set_token_count(self, text_tokens: int | None, attachment_tokens: int | None) -> None:
@@ -136,6 +117,8 @@ class Composer(QWidget):
         self.edit.files_pasted.connect(self.files_dropped)
         self.edit.paste_refused.connect(self._show_own_hint)
         self.edit.focus_changed.connect(self.update)
+        self._documents.removed.connect(self.attachment_removed)
+        self._documents.encoding_chosen.connect(self.encoding_changed)
         self._attach.clicked.connect(self.attach_requested)
         self._send.clicked.connect(self._on_button)
 
@@ -163,26 +146,13 @@ class Composer(QWidget):
         self._column.addLayout(below)
         self._words.setMinimumHeight(self.fontMetrics().height() + 2)
 
-    def _make_chip(self, chip: AttachmentChip) -> DraftDocument:
-        widget = DraftDocument(chip, self._documents)
-        widget.removed.connect(self.attachment_removed)
-        widget.encoding_chosen.connect(self.encoding_changed)
-        self._flow.addWidget(widget)
-        widget.show()
-        return widget
-
-    def _drop_chip(self, widget: DraftDocument) -> None:
-        self._flow.removeWidget(widget)
-        widget.hide()
-        widget.deleteLater()
-
     def _has_content(self) -> bool:
-        return bool(self.text.strip()) or ChipState.READY in self._states.values()
+        return bool(self.text.strip()) or self._documents.has_ready
 
     def _submit(self) -> None:
         if self._is_busy:
             self._show_own_hint(_BUSY_HINT)
-        elif ChipState.READING in self._states.values():
+        elif self._documents.is_reading:
             self._show_own_hint(_READING_HINT)
         elif self._has_content():
             self.submitted.emit(self.text)
@@ -230,8 +200,7 @@ class Composer(QWidget):
     def _restyle(self) -> None:
         self._attach.restyle()
         self._send.restyle()
-        for chip in self._chips.values():
-            chip.restyle()
+        self._documents.restyle()
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102

@@ -52,6 +52,7 @@ class TextView(QTextBrowser):
 
     def __init__(self, name: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._heights: dict[int, int] = {}
         self.setDocument(QuietDocument(self))
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setOpenLinks(False)
@@ -69,20 +70,26 @@ class TextView(QTextBrowser):
         self.viewport().setAutoFillBackground(False)
         self.setAccessibleName(name)
         self.anchorClicked.connect(self._activate_link)
-        self.document().documentLayout().documentSizeChanged.connect(self._on_size_changed)
+        self.document().contentsChanged.connect(self._on_contents_changed)
         self._has_keyboard_focus = False
 
     def hasHeightForWidth(self) -> bool:  # noqa: D102
         return True
 
     def heightForWidth(self, width: int) -> int:  # noqa: D102
-        document = self.document()
-        if document.textWidth() != width:
-            document.setTextWidth(width)
-        return math.ceil(document.size().height())
+        if width not in self._heights:
+            self._heights[width] = self._measure(width)
+        return self._heights[width]
+
+    def ideal_width(self, available: int) -> int:
+        """Return the width that the text needs when it may take `available` pixels."""
+        self.document().setTextWidth(available)
+        width = math.ceil(self.document().idealWidth()) + 1
+        self.document().setTextWidth(self.viewport().width())
+        return width
 
     def sizeHint(self) -> QSize:  # noqa: D102
-        return QSize(math.ceil(self.document().idealWidth()), math.ceil(self.document().size().height()))
+        return QSize(200, self.heightForWidth(self.width()))
 
     def minimumSizeHint(self) -> QSize:  # noqa: D102
         return QSize(0, 0)
@@ -96,12 +103,24 @@ class TextView(QTextBrowser):
         document = self.document()
         assert isinstance(document, QuietDocument)
         document.apply_style(style)
+        self._heights.clear()
 
     def _activate_link(self, url: QUrl) -> None:
         self.link_activated.emit(url.toString())
 
-    def _on_size_changed(self) -> None:
+    def _on_contents_changed(self) -> None:
+        self._heights.clear()
         self.updateGeometry()
+
+    def _measure(self, width: int) -> int:
+        document = self.document()
+        laid_out = document.textWidth()
+        if laid_out != width:
+            document.setTextWidth(width)
+        height = math.ceil(document.size().height())
+        if laid_out != width and self.viewport().width() == laid_out:
+            document.setTextWidth(laid_out)
+        return height
 
     def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: D102
         event.ignore()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
@@ -180,10 +178,8 @@ class Bubble(QWidget):
         if width not in self._sizes:
             available = max(40, round(width * 0.86) - 2 * self._pad_x)
             least = 0 if self._more is None else self._more.sizeHint().width()
-            self.view.heightForWidth(available)
-            ideal = max(least, math.ceil(self.view.document().idealWidth()) + 1)
-            wanted = min(available, ideal)
-            self._sizes = {width: (wanted, self.view.heightForWidth(wanted))}
+            wanted = min(available, max(least, self.view.ideal_width(available)))
+            self._sizes[width] = (wanted, self.view.heightForWidth(wanted))
         return self._sizes[width]
 
     def _show(self, text: str) -> None:
