@@ -63,6 +63,7 @@ def _run(app: QApplication, paths: AppPaths, instance: SingleInstance, files: Se
         return _refuse(str(error))
     notifications.install_hooks()
     instance.activated.connect(window.activate)
+    window.closing.connect(instance.stop_listening)
     window.show()
     window.start([file.absolute() for file in files])
     ticker = _close_on_signals(window)

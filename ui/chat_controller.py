@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
+from app.store.records import Message
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
@@ -20,6 +22,9 @@ from ui.notifications import Notifications
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
 from ui.token_counts import TokenCounts
+
+_METER_MS = 1000
+"""How often the context meter follows a reply that is being written."""
 
 
 class ChatController(QObject):
@@ -62,6 +67,9 @@ class ChatController(QObject):
         self.attachments = DraftAttachments(store, self._counts, self)
         self.stream = ReplyStream(engine, self)
         self.session = ConversationSession(store, view, self.stream, self)
+        self._meter_timer = QTimer(self)
+        self._meter_timer.setInterval(_METER_MS)
+        self._meter_timer.timeout.connect(self._refresh)
         self._connect_session(view)
         self._connect_composer(composer)
         self._counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
@@ -164,7 +172,7 @@ class ChatController(QObject):
         self.session.opened.connect(self._on_opened)
         self.session.path_changed.connect(self._refresh)
         self.session.list_changed.connect(self.list_changed)
-        self.stream.busy_changed.connect(self._refresh)
+        self.stream.busy_changed.connect(self._on_busy_changed)
         self._counts.counted.connect(self._refresh)
         self.attachments.changed.connect(self._refresh)
         view.regenerate_requested.connect(self._regenerate)
@@ -224,13 +232,20 @@ class ChatController(QObject):
 
     def _use(self, text: str) -> ContextUse:
         return self._budget.use(
-            self.session.messages,
+            self._path(),
             self._settings.value.system_prompt,
             text,
             self.attachments.attachments,
             self._engine.loaded,
             self._settings.value.kv_bits,
         )
+
+    def _path(self) -> list[Message]:
+        """Return the open path with what is written of a reply so far."""
+        path, writing = self.session.messages, self.stream.message
+        if writing is not None and path and path[-1].id == writing.id:
+            return [*path[:-1], dataclasses.replace(writing, text=self.stream.text)]
+        return path
 
     def _surplus_sentence(self, use: ContextUse) -> str:
         """Return by how much the next prompt is too long and what helps; empty when it fits."""
@@ -261,6 +276,13 @@ class ChatController(QObject):
     def _on_model(self) -> None:
         loaded = self._engine.loaded
         self._counts.set_counter(loaded.counter if loaded is not None else None)
+        self._refresh()
+
+    def _on_busy_changed(self) -> None:
+        if self.stream.conversation_id is None:
+            self._meter_timer.stop()
+        else:
+            self._meter_timer.start()
         self._refresh()
 
     def _on_engine_state(self) -> None:

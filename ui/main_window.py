@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Qt, QUrl
+from PySide6.QtCore import QSettings, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -48,7 +48,12 @@ class MainWindow(QMainWindow):
     Attributes:
         chat: the open conversation and all that is sent in it.
         models: what is loaded and downloaded.
+
+    Signals:
+        closing: the window is about to save and end everything.
     """
+
+    closing = Signal()
 
     def __init__(
         self,
@@ -105,6 +110,7 @@ class MainWindow(QMainWindow):
 
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save, stop the engine and let the window go."""
+        self.closing.emit()
         self._geometry.setValue("geometry", self.saveGeometry())
         self._geometry.setValue("splitter", self._splitter.saveState())
         self._geometry.setValue("left", int(not self.conversations.isHidden()))

@@ -13,7 +13,7 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 _ANSWER = b"ok\n"
-_WAIT_S = 5.0
+_WAIT_S = 10.0
 
 
 class Claim(enum.Enum):
@@ -59,8 +59,12 @@ class SingleInstance(QObject):
                 return Claim.PASSED_ON
         return Claim.NO_ANSWER
 
+    def stop_listening(self) -> None:
+        """Take no more files: a start from now on waits for the lock, and so for the end of this process."""
+        self._server.close()
+
     def release(self) -> None:
-        """Stop listening and give the lock back."""
+        """Give the lock back."""
         self._server.close()
         self._lock.unlock()
 

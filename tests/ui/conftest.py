@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.paths import AppPaths
@@ -16,12 +18,29 @@ from app.store.conversations import ConversationStore
 from engine.sampling import SamplingParams
 from ui.application import open_window
 from ui.background import BackgroundJob
+from ui.chat.drop import DropOverlay
 from ui.engine_thread import EngineState
 from ui.main_window import MainWindow
 from ui.notifications import Notifications
 
 WAIT_MS = 60_000
 LOAD_MS = 120_000
+
+
+def drop(window: MainWindow, *paths: Path) -> None:
+    """Drag files over the window and let them go."""
+    mime = QMimeData()
+    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
+    everything = (
+        Qt.DropAction.CopyAction,
+        mime,
+        Qt.MouseButton.LeftButton,
+        Qt.KeyboardModifier.NoModifier,
+    )
+    centre = window.rect().center()
+    QApplication.sendEvent(window, QDragEnterEvent(centre, *everything))
+    assert window.findChild(DropOverlay).isVisible()
+    QApplication.sendEvent(window, QDropEvent(QPointF(centre), *everything))
 
 
 class Desk:

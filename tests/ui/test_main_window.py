@@ -3,13 +3,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QAccessible, QAction, QDragEnterEvent, QDropEvent, QKeySequence
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible, QAction, QKeySequence
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.store.records import MessageState
-from tests.ui.conftest import WAIT_MS, Desk
+from tests.ui.conftest import WAIT_MS, Desk, drop
 from ui.about import AboutDialog
 from ui.chat.attachments import ChipState
 from ui.chat.drop import DropOverlay
@@ -30,21 +30,6 @@ def unnamed(root: QWidget) -> list[str]:
         if interface is None or not interface.text(QAccessible.Text.Name).strip():
             missing.append(f"{type(widget).__name__} in {type(widget.parent()).__name__}")
     return missing
-
-
-def drop(window: MainWindow, *paths: Path) -> None:
-    mime = QMimeData()
-    mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
-    everything = (
-        Qt.DropAction.CopyAction,
-        mime,
-        Qt.MouseButton.LeftButton,
-        Qt.KeyboardModifier.NoModifier,
-    )
-    centre = window.rect().center()
-    QApplication.sendEvent(window, QDragEnterEvent(centre, *everything))
-    assert window.findChild(DropOverlay).isVisible()
-    QApplication.sendEvent(window, QDropEvent(QPointF(centre), *everything))
 
 
 def chips(window: MainWindow) -> list[tuple[str, ChipState]]:
