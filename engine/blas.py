@@ -17,14 +17,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from engine import blas_check
+from engine.blas_threads import ThreadBalance
 
 OVERRIDE = "OCTAVO_OPENBLAS"
 """Environment variable with the path of the library to try first."""
 SYSTEM_NAMES = ("libopenblasp.so.0", "libopenblas.so.0")
 THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
+"""Where one of these is set, the user has chosen."""
 CHECK_TIMEOUT_S = 30
 
 
@@ -60,7 +60,7 @@ def load_blas() -> BlasReport:
                 rejected.append(f"{path} cannot be used: {error}.")
             continue
         if not any(os.environ.get(name) for name in THREAD_VARIABLES):
-            library.openblas_set_num_threads(_num_threads())
+            ThreadBalance(library).start()
         return BlasReport(path, True, f"OpenBLAS was loaded from {path}.", tuple(rejected))
     return BlasReport(
         None,
@@ -103,9 +103,3 @@ def _check_in_child(path: str) -> None:
     if child.returncode:
         said = child.stderr.decode(errors="replace").strip().splitlines()
         raise blas_check.UnfitBlasError(said[-1] if said else f"it failed with status {child.returncode}")
-
-
-def _num_threads() -> int:
-    """Return the physical cores that this process may use; a second thread on a core slows products down."""
-    allowed = len(os.sched_getaffinity(0))
-    return min(allowed, psutil.cpu_count(logical=False) or allowed)

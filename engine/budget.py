@@ -15,8 +15,6 @@ RESERVE_NBYTES = 1 << 30
 
 KV_GROUP_SIZE = 64
 FLOAT32_NBYTES = 4
-SCALE_GROWTH = 1.1
-"""Scales and biases widened to float32 add about a tenth to 4-bit weights."""
 
 MIN_CONTEXT_TOKENS = 512
 """A model that has room for less than this is not worth loading."""
@@ -79,7 +77,7 @@ def plan_load(info: ModelInfo, backend: Backend, kv_bits: KVBits, available_nbyt
     if dequantize:
         weights_nbytes = float32_nbytes
     else:
-        weights_nbytes = int(info.weights_nbytes * (SCALE_GROWTH if backend.dequantizes else 1))
+        weights_nbytes = info.packed_nbytes + info.num_plain_values * backend.activation_nbytes
     fitting = max(0, usable - weights_nbytes) // per_token
     return LoadPlan(
         weights_nbytes=weights_nbytes,

@@ -11,6 +11,7 @@ from engine import folder
 from engine.errors import ModelError
 from engine.gguf.architecture import ROPE_FACTORS, model_config
 from engine.gguf.header import GGUFHeader, read_header
+from engine.gguf.tensor_types import GROUP_SIZE
 from engine.model_info import ModelFormat, ModelInfo
 from engine.safetensors_header import read_folder
 
@@ -46,6 +47,8 @@ def inspect_header(header: GGUFHeader) -> ModelInfo:
     nbytes = Counter[str]()
     for tensor in header.tensors.values():
         nbytes[tensor.type.name] += tensor.nbytes
+    packed = [tensor for tensor in header.tensors.values() if tensor.type.is_quantized]
+    plain = [tensor for tensor in header.tensors.values() if not tensor.type.is_quantized]
     return _info(
         config,
         path=header.path,
@@ -54,6 +57,9 @@ def inspect_header(header: GGUFHeader) -> ModelInfo:
         quantization=nbytes.most_common(1)[0][0],
         num_parameters=sum(tensor.size for name, tensor in header.tensors.items() if name != ROPE_FACTORS),
         weights_nbytes=header.weights_nbytes,
+        packed_nbytes=sum(tensor.size * (tensor.type.mlx_bits or 0) // 8 for tensor in packed),
+        num_plain_values=sum(tensor.size for tensor in plain)
+        + sum(2 * tensor.size // GROUP_SIZE for tensor in packed),
     )
 
 
@@ -70,6 +76,8 @@ def _inspect_folder(path: Path) -> ModelInfo:
         quantization=folder.quantization_words(config, tensors),
         num_parameters=folder.num_parameters(config, tensors),
         weights_nbytes=sum(tensor.nbytes for tensor in tensors.values()),
+        packed_nbytes=sum(tensor.nbytes for tensor in tensors.values() if tensor.is_packed),
+        num_plain_values=sum(tensor.size for tensor in tensors.values() if not tensor.is_packed),
     )
 
 

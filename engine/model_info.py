@@ -32,6 +32,8 @@ class ModelInfo:
         vocab_size: entries of the vocabulary.
         num_parameters: parameters of the model.
         weights_nbytes: bytes of the weights on disk.
+        packed_nbytes: bytes in memory of the packed numbers of quantized weights, scales left out.
+        num_plain_values: values that are held one by one: scales, biases, norms, unquantized weights.
     """
 
     path: Path
@@ -47,3 +49,5 @@ class ModelInfo:
     vocab_size: int
     num_parameters: int
     weights_nbytes: int
+    packed_nbytes: int
+    num_plain_values: int

@@ -28,6 +28,11 @@ class StoredTensor:
         """Number of stored values."""
         return math.prod(self.shape)
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether the values are whole numbers, which stay as they are in memory."""
+        return not self.dtype.startswith(("F", "BF"))
+
 
 def read_folder(folder: Path) -> dict[str, StoredTensor]:
     """Return all tensors of a model folder by name.

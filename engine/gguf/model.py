@@ -13,7 +13,8 @@ from engine.cancel import CancelToken
 from engine.errors import ModelError, UnsupportedModelError
 from engine.gguf.architecture import ROPE_FACTORS, architecture_of, model_config
 from engine.gguf.header import GGUFHeader
-from engine.gguf.weights import GROUP_SIZE, TensorReader
+from engine.gguf.tensor_types import GROUP_SIZE
+from engine.gguf.weights import TensorReader
 from engine.parameters import named_parameters
 
 _MODULES: dict[str, Any] = {"llama": llama, "qwen2": qwen2, "qwen3": qwen3}

@@ -15,6 +15,9 @@ import numpy.typing as npt
 
 from engine.errors import ModelError, UnsupportedModelError
 
+GROUP_SIZE = 32
+"""Values that share a scale in MLX, whatever the file's own blocks."""
+
 Bytes = npt.NDArray[np.uint8]
 Floats = npt.NDArray[np.float32]
 

@@ -13,12 +13,10 @@ import numpy as np
 from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.gguf.header import GGUFHeader, TensorInfo
-from engine.gguf.tensor_types import Bytes, Groups, plain_values
+from engine.gguf.tensor_types import GROUP_SIZE, Bytes, Groups, plain_values
 
 PIECE_NBYTES = 4 << 20
 """Read at once: small enough to stop within a few hundredths of a second, large enough for full speed."""
-
-GROUP_SIZE = 32
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,10 @@ import pytest
 
 from engine.backend import Backend, Device
 from engine.budget import RESERVE_NBYTES, kv_nbytes_per_token, plan_load
+from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.kv.precision import KVBits
+from engine.loader import inspect_model, load_model
 from engine.model_info import ModelFormat, ModelInfo
 
 GIB = 1 << 30
@@ -32,6 +34,8 @@ def model_info(
         vocab_size=32_000,
         num_parameters=parameters,
         weights_nbytes=weights,
+        packed_nbytes=weights,
+        num_plain_values=0,
     )
 
 
@@ -79,3 +83,21 @@ def test_the_cpu_takes_float32_weights_only_when_they_fit() -> None:
     assert roomy.weights_nbytes == 4_000_000_000
     assert tight.fits
     assert not tight.dequantize
+
+
+@pytest.mark.parametrize("dequantize", [True, False])
+def test_the_plan_for_the_starter_is_what_it_takes(
+    starter_gguf: Path, backend: Backend, dequantize: bool
+) -> None:
+    info = inspect_model(starter_gguf)
+    enough, little = 8 * GIB, RESERVE_NBYTES + info.num_parameters * 3
+    plan = plan_load(info, backend, KVBits.BITS_4, enough if dequantize else little)
+    assert plan.dequantize is (dequantize and backend.dequantizes)
+    model = load_model(
+        starter_gguf,
+        backend,
+        dequantize=plan.dequantize,
+        cancel=CancelToken(),
+        on_progress=lambda progress: None,
+    )
+    assert model.weights_nbytes == pytest.approx(plan.weights_nbytes, rel=0.01)

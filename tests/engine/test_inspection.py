@@ -41,6 +41,9 @@ def test_starter_is_what_its_card_says(starter_gguf: Path) -> None:
         vocab_size=49152,
         num_parameters=134_515_008,
         weights_nbytes=96_576_768,
+        # Numbers of 4 bits, and of 8 in the embedding; a scale and a bias for each group of 32; 61 norms.
+        packed_nbytes=(134_515_008 - 61 * 576 + 49_152 * 576) // 2,
+        num_plain_values=2 * (134_515_008 - 61 * 576) // 32 + 61 * 576,
     )
 
 
@@ -64,6 +67,7 @@ def test_a_folder_is_what_its_config_and_weights_say(bits: int | None, words: st
     info = inspect_model(folder)
 
     parameters = named_parameters(random_model(CONFIG))
+    stored = mx.load(str(folder / "model.safetensors"))
     assert info == ModelInfo(
         path=folder,
         format=ModelFormat.MLX,
@@ -77,7 +81,9 @@ def test_a_folder_is_what_its_config_and_weights_say(bits: int | None, words: st
         context_tokens=512,
         vocab_size=257,
         num_parameters=sum(value.size for _, value in parameters),
-        weights_nbytes=sum(value.nbytes for value in mx.load(str(folder / "model.safetensors")).values()),
+        weights_nbytes=sum(value.nbytes for value in stored.values()),
+        packed_nbytes=sum(value.nbytes for value in stored.values() if value.dtype == mx.uint32),
+        num_plain_values=sum(value.size for value in stored.values() if value.dtype != mx.uint32),
     )
 
 
