@@ -85,14 +85,17 @@ class Composer(QWidget):
 
     def set_busy(self, is_busy: bool) -> None:
         """Say whether a reply is being written: the button then stops it."""
-        self._is_busy = is_busy
-        self._own_hint = ""
-        self._update()
+        if is_busy != self._is_busy:
+            self._is_busy = is_busy
+            self._own_hint = ""
+            self._update()
 
     def set_attachments(self, chips: Sequence[AttachmentChip]) -> None:
         """Show the documents of the draft, in this order."""
+        was_reading = self._documents.is_reading
         self._documents.show_chips(chips)
-        self._own_hint = ""
+        if was_reading and not self._documents.is_reading:
+            self._own_hint = ""
         self._update()
 
     def set_token_count(self, text_tokens: int | None, attachment_tokens: int | None) -> None:

@@ -97,7 +97,7 @@ class UserMessage(MessageWidget):
         self._edit.setFocus()
 
     def _send_edit(self, text: str) -> None:
-        self.stop_editing()
+        # The editor stays: an accepted change shows the conversation anew, a refused one must not be lost.
         self.edit_requested.emit(self.message.id, text)
 
     def _document_row(self) -> QWidget:

@@ -76,6 +76,8 @@ class ChatView(QWidget):
 
     def set_actions_enabled(self, is_enabled: bool) -> None:
         """Allow regenerate, edit and switching versions, or not while a reply is written."""
+        if is_enabled == self._are_actions_enabled:
+            return
         self._are_actions_enabled = is_enabled
         for widget in self._widgets:
             widget.set_actions_enabled(is_enabled)

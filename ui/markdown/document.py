@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QUrl
@@ -10,6 +11,8 @@ from PySide6.QtGui import QTextDocument, QTextOption
 from ui.markdown.style import MarkdownStyle
 
 _FEATURES = QTextDocument.MarkdownFeature.MarkdownDialectGitHub | QTextDocument.MarkdownFeature.MarkdownNoHTML
+
+_NAMELESS_IMAGE = re.compile(r"(?P<code>(?P<ticks>`+)[^`](?s:.*?)(?P=ticks))|!\[\]\(")
 
 
 class QuietDocument(QTextDocument):
@@ -39,5 +42,10 @@ class QuietDocument(QTextDocument):
 def parse_markdown(markdown: str) -> QuietDocument:
     """Return `markdown` (GitHub's dialect, HTML as plain text) as Qt reads it, not yet styled."""
     document = QuietDocument()
-    document.setMarkdown(markdown, _FEATURES)
+    document.setMarkdown(_NAMELESS_IMAGE.sub(_name_image, markdown), _FEATURES)
     return document
+
+
+def _name_image(match: re.Match[str]) -> str:
+    """Give an image without a text one, because Qt leaves it out otherwise; code stays as it is."""
+    return match[0] if match["code"] else "![image]("
