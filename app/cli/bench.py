@@ -1,0 +1,118 @@
+"""`octavo bench`: how fast this computer is with Octavo."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from app.command_line import app_command
+from app.models.library import ModelLibrary
+from app.paths import AppPaths
+from engine.bench.decode import DecodeBench, bench_decode
+from engine.bench.measure import Measurement, Side, measure
+
+_prompt_tokens = click.option(
+    "--prompt-tokens", type=click.IntRange(8), default=512, show_default=True, help="Length of the prompt."
+)
+_answer_tokens = click.option(
+    "--tokens", type=click.IntRange(2), default=32, show_default=True, help="Length of the answer."
+)
+
+
+@click.group()
+def bench() -> None:
+    """Measure speed on this computer."""
+
+
+@bench.command()
+@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each side.")
+@_prompt_tokens
+@_answer_tokens
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@click.option("--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write each run.")
+def decode(
+    model: str, runs: int, prompt_tokens: int, tokens: int, as_json: bool, csv_file: Path | None
+) -> None:
+    """Compare Octavo with mlx-lm as installed.
+
+    Both read the same prompt and write an answer, in processes of their own, by turns. Leave the computer
+    alone meanwhile.
+    """
+    installed = ModelLibrary(AppPaths.from_environment()).find(model)
+    if not as_json:
+        click.echo(f"{installed.title}: {prompt_tokens} tokens read, {tokens} written, medians of {runs}\n")
+    result = bench_decode(
+        installed.path,
+        [*app_command(), "bench"],
+        runs=runs,
+        prompt_tokens=prompt_tokens,
+        answer_tokens=tokens,
+        on_measured=lambda one: None if as_json else click.echo(_line(one.side.value, one)),
+    )
+    if csv_file:
+        _write_csv(result, csv_file)
+    click.echo(json.dumps(_summary(result), indent=2) if as_json else _table(result))
+
+
+@bench.command("measure", hidden=True)
+@click.argument("side", type=click.Choice([side.value for side in Side]))
+@click.argument("path", type=click.Path(path_type=Path))
+@_prompt_tokens
+@_answer_tokens
+def measure_side(side: str, path: Path, prompt_tokens: int, tokens: int) -> None:
+    """Measure one side in this process and print the figures as JSON."""
+    figures = measure(Side(side), path, prompt_tokens=prompt_tokens, answer_tokens=tokens)
+    click.echo(json.dumps(_fields(figures)))
+
+
+@bench.command("write-folder", hidden=True)
+@click.argument("gguf", type=click.Path(path_type=Path))
+@click.argument("folder", type=click.Path(path_type=Path))
+def write_folder(gguf: Path, folder: Path) -> None:
+    """Write a GGUF file as an MLX folder."""
+    from engine.bench.mlx_folder import write_mlx_folder
+
+    write_mlx_folder(gguf, folder)
+
+
+def _fields(one: Measurement) -> dict[str, Any]:
+    return dataclasses.asdict(one) | {"side": one.side.value}
+
+
+def _summary(result: DecodeBench) -> dict[str, Any]:
+    return {
+        "prefill_ratio": result.prefill_ratio,
+        "decode_ratio": result.decode_ratio,
+        "medians": {
+            side.value: {"prefill_tps": result.prefill_tps(side), "decode_tps": result.decode_tps(side)}
+            for side in Side
+        },
+        "runs": [_fields(one) for one in result.measurements],
+    }
+
+
+def _line(title: str, one: Measurement) -> str:
+    return f"{title:<8}{one.prefill_tps:10.1f} tokens/s read{one.decode_tps:10.2f} tokens/s written"
+
+
+def _table(result: DecodeBench) -> str:
+    lines = [f"\n{'median':<8}{'read':>10}{'written':>12}"]
+    for side in Side:
+        lines.append(f"{side.value:<8}{result.prefill_tps(side):10.1f}{result.decode_tps(side):12.2f}")
+    lines.append(f"{'ratio':<8}{result.prefill_ratio:9.1f}x{result.decode_ratio:11.2f}x\n")
+    setups = {one.side: f"{one.side.value}: {one.setup}; {one.versions}" for one in result.measurements}
+    return "\n".join([*lines, *setups.values()])
+
+
+def _write_csv(result: DecodeBench, path: Path) -> None:
+    rows = [_fields(one) for one in result.measurements]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
