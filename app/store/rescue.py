@@ -114,7 +114,7 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
         DELETE FROM message_attachments WHERE attachment_id NOT IN (SELECT id FROM attachments);
     """)
     # Messages come after their attachments, which could not be added to a final message.
-    _insert_messages(db, source.rows("messages"))
+    _insert_messages(db, source.messages())
     db.executescript("""
         INSERT INTO conversations (id, title, renamed, created_at, updated_at)
             SELECT conversation_id, 'Rescued conversation', 1, min(created_at), max(created_at) FROM messages

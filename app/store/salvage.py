@@ -10,28 +10,46 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from app.store.connection import files_of
+from app.store.records import MessageState, Role
+from app.store.stray_pages import PAGE_NBYTES, schema_offsets, stray_rows
 from app.store.text import readable
 
 log = logging.getLogger(__name__)
 
-PAGE_NBYTES = 4096
 _HEADER_NBYTES = 100
 _MAX_ROWID = 1 << 24
 _ROWS_AT_ONCE = 64
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
+_ROLES = {role.value for role in Role}
+_STATES = {state.value for state in MessageState}
 Row = dict[str, object]
 
 
 class DamagedFile:
     """The tables of a damaged store, read around the damage; the file itself is never changed."""
 
-    def __init__(self, conn: sqlite3.Connection, nbytes: int) -> None:
+    def __init__(self, path: Path, conn: sqlite3.Connection, root_of_messages: int) -> None:
+        self._path = path
         self._conn = conn
-        self._nbytes = nbytes
+        self._root_of_messages = root_of_messages
 
     def applied_migrations(self) -> set[str]:
         """Return the names of the migrations that the file has seen, as far as they can be read."""
         return {str(row["name"]) for row in self.rows("_sqlite_migrations")}
+
+    def messages(self) -> list[Row]:
+        """Return all messages that can be read, also those that the tree of their table has lost."""
+        found = {row["id"]: row for row in self.rows("messages")}
+        copy = self._path.with_name(f"{self._path.name}.scanned")
+        try:
+            _copy(self._path, copy)
+            _merge_log(copy)
+            for row in stray_rows(copy, self._root_of_messages, "SELECT * FROM messages"):
+                if _is_message(row):
+                    found.setdefault(row["id"], dict(row))
+        finally:
+            _delete(copy)
+        return [found[message_id] for message_id in sorted(found, key=lambda value: int(str(value)))]
 
     def rows(self, table: str) -> Iterator[Row]:
         """Yield the rows of `table` that can be read, in the order of their ids.
@@ -67,33 +85,36 @@ class DamagedFile:
             except (*_UNREADABLE, ValueError):
                 log.debug("%s: no answer to %s", table, sql)
         # Where nothing is known, no more rows than fit into the file.
-        return min(max(known, default=self._nbytes // 16), _MAX_ROWID)
+        return min(max(known, default=self._path.stat().st_size // 16), _MAX_ROWID)
 
 
 @contextmanager
 def damaged_file(path: Path, template: Path) -> Iterator[DamagedFile | None]:
     """Open what is left of the file at `path`; None when it holds nothing that looks like a store.
 
-    When its first page is lost, a copy is read in which that page's header, or all of the page, is that of
-    `template`: an empty store of the same schema, whose tables begin at the same pages.
+    When the schema cannot be read, a copy is read in which first the header and then all pages of the schema
+    are those of `template`: an empty store of the same schema, whose tables begin at the same pages.
     """
     repaired = path.with_name(f"{path.name}.repaired")
+    empty = template.read_bytes()
+    header = {0: empty[:_HEADER_NBYTES]}
+    schema = {start: empty[start : start + PAGE_NBYTES] for start in schema_offsets(empty)}
     try:
-        for header_nbytes in (0, _HEADER_NBYTES, PAGE_NBYTES):
-            if header_nbytes:
-                _copy_with_header(path, repaired, template.read_bytes()[:header_nbytes])
-            source = repaired if header_nbytes else path
+        for patches in ({}, header, schema):
+            if patches:
+                _copy(path, repaired)
+                _patch(repaired, patches)
+            source = repaired if patches else path
             with closing(connect_for_reading(source)) as conn:
-                tables = _tables(conn)
-                if "messages" in tables:
-                    yield DamagedFile(conn, path.stat().st_size)
+                root = _root_of_messages(conn)
+                if root is not None:
+                    yield DamagedFile(source, conn, root)
                     return
-                if tables:
+                if _is_of_another_program(conn):
                     break
         yield None
     finally:
-        for leftover in files_of(repaired):
-            leftover.unlink(missing_ok=True)
+        _delete(repaired)
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
@@ -104,23 +125,59 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     return conn
 
 
-def _tables(conn: sqlite3.Connection) -> set[str]:
+def _root_of_messages(conn: sqlite3.Connection) -> int | None:
     try:
         # SQLite refuses a truncated file or a bad schema unless it is told that somebody is at work on it.
         conn.execute("PRAGMA writable_schema=ON")
-        return {row["name"] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        conn.execute("SELECT id, conversation_id, parent_id, role, text, state FROM messages LIMIT 0")
+        root = conn.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'messages'").fetchone()
+        return int(root[0])
+    except (*_UNREADABLE, TypeError, ValueError):
+        return None
+
+
+def _is_of_another_program(conn: sqlite3.Connection) -> bool:
+    try:
+        tables = {row["name"] for row in conn.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     except _UNREADABLE:
-        return set()
+        return False
+    return bool(tables) and "_sqlite_migrations" not in tables
 
 
-def _copy_with_header(path: Path, copy: Path, header: bytes) -> None:
+def _is_message(row: sqlite3.Row) -> bool:
+    """Whether a row of any table, read as a message, is one."""
+    whole_numbers = isinstance(row["id"], int) and isinstance(row["conversation_id"], int)
+    texts = isinstance(row["text"], str) and isinstance(row["created_at"], str)
+    return whole_numbers and texts and row["role"] in _ROLES and row["state"] in _STATES
+
+
+def _copy(path: Path, copy: Path) -> None:
+    _delete(copy)
     for original, target in zip(files_of(path), files_of(copy), strict=True):
-        target.unlink(missing_ok=True)
         if original.is_file() and not original.name.endswith("-shm"):
             shutil.copyfile(original, target)
-    num_pages = -(-path.stat().st_size // PAGE_NBYTES)
+
+
+def _delete(copy: Path) -> None:
+    for part in files_of(copy):
+        part.unlink(missing_ok=True)
+
+
+def _merge_log(copy: Path) -> None:
+    try:
+        with closing(sqlite3.connect(copy)) as conn:
+            conn.execute("PRAGMA writable_schema=ON")
+            conn.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except _UNREADABLE as error:
+        log.warning("what was only in the log is lost: %s", error)
+
+
+def _patch(copy: Path, patches: dict[int, bytes]) -> None:
+    num_pages = -(-copy.stat().st_size // PAGE_NBYTES)
     with copy.open("r+b") as file:
-        file.write(header)
+        for start, content in patches.items():
+            file.seek(start)
+            file.write(content)
         # https://www.sqlite.org/fileformat2.html#the_database_header: pages in the file, free pages unknown
         file.seek(28)
         file.write(num_pages.to_bytes(4, "big") + bytes(8))

@@ -36,6 +36,7 @@ def whole(db_path: Path) -> list[str]:
 
 def all_texts(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as conn:
+        conn.text_factory = lambda content: content.decode("utf-8", "replace")
         return [text for (text,) in conn.execute("SELECT text FROM messages ORDER BY id")]
 
 
@@ -74,6 +75,28 @@ def damage_first_page(path: Path) -> None:
 
 def damage_page_size(path: Path) -> None:
     flip(path, range(16, 18))
+
+
+def root_of(path: Path, table: str) -> int:
+    with closing(sqlite3.connect(path)) as conn:
+        sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+        return int(conn.execute(sql, (table,)).fetchone()[0])
+
+
+def damage_the_root_of_the_messages(path: Path) -> None:
+    root = root_of(path, "messages")
+    flip(path, range((root - 1) * PAGE, root * PAGE))
+
+
+def damage_a_word_of_the_schema(path: Path) -> None:
+    start = path.read_bytes().index(b"CREATE TABLE messages")
+    flip(path, range(start, start + 12))
+
+
+def damage_all_pages_of_the_schema(path: Path) -> None:
+    content = path.read_bytes()
+    pages = {content.index(name) // PAGE for name in (b"CREATE TABLE messages", b"CREATE TRIGGER documents")}
+    flip(path, range(PAGE), *(range(page * PAGE, (page + 1) * PAGE) for page in pages if page))
 
 
 def damage_a_leaf(path: Path) -> None:
@@ -126,8 +149,17 @@ def check_it_works(store: ConversationStore, path: Path) -> None:
     assert names == {path.name}
 
 
-@pytest.mark.parametrize("damage", [damage_header, damage_page_size])
-def test_a_lost_header_costs_no_message(
+@pytest.mark.parametrize(
+    "damage",
+    [
+        damage_header,
+        damage_page_size,
+        damage_the_root_of_the_messages,
+        damage_a_word_of_the_schema,
+        damage_all_pages_of_the_schema,
+    ],
+)
+def test_a_lost_beginning_costs_no_message(
     db_path: Path, whole: list[str], damage: Callable[[Path], None]
 ) -> None:
     damage(db_path)
@@ -353,5 +385,6 @@ def test_no_damage_anywhere_stops_the_opening(db_path: Path, whole: list[str]) -
         for conversation in store.conversations():
             if conversation.leaf_id is not None:
                 store.path(conversation.leaf_id)
+            store.add_user_message(conversation.id, conversation.leaf_id, "after the rescue")
         store.close()
-    assert whole
+        assert len(set(whole) & set(all_texts(db_path))) > len(whole) // 3
