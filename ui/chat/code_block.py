@@ -25,7 +25,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QTextEdit, QVBoxLayout, QWidget
 
 from ui.chat.buttons import CopyButton
-from ui.chat.text_view import SCROLL_KEYS, SELECTION_KEYS
+from ui.chat.text_view import SCROLL_KEYS, SELECTION_KEYS, kept_selection
 from ui.markdown.document import QuietDocument
 from ui.markdown.highlight import ColorSpan, Highlighter
 from ui.markdown.style import PARAGRAPH_GAP, MarkdownStyle
@@ -182,14 +182,13 @@ class CodeText(QTextEdit):
     def show_code(self, code: str) -> None:
         """Show `code`, appending where what is shown is its beginning."""
         cursor = QTextCursor(self.document())
-        if code.startswith(self._shown):
-            cursor.movePosition(QTextCursor.MoveOperation.End)
-            cursor.insertText(code[len(self._shown) :])
-        else:
-            cursor.select(QTextCursor.SelectionType.Document)
-            cursor.insertText(code)
-        if not self._shown:
-            self.moveCursor(QTextCursor.MoveOperation.Start)
+        with kept_selection(self):
+            if code.startswith(self._shown):
+                cursor.movePosition(QTextCursor.MoveOperation.End)
+                cursor.insertText(code[len(self._shown) :])
+            else:
+                cursor.select(QTextCursor.SelectionType.Document)
+                cursor.insertText(code)
         self._shown = code
 
     def add_colors(self, spans: list[ColorSpan]) -> None:

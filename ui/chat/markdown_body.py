@@ -6,7 +6,7 @@ from PySide6.QtCore import QPoint, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ui.chat.code_block import CodeBlock
-from ui.chat.text_view import TextView
+from ui.chat.text_view import TextView, kept_selection
 from ui.markdown.blocks import Block, BlockKind, BlockSplitter
 from ui.markdown.style import MarkdownStyle
 from ui.markdown.writer import MarkdownWriter
@@ -106,17 +106,19 @@ class _Text:
 
     def finish(self, block: Block) -> None:
         """Write a block for good."""
-        self.drop_open()
-        if block.source.strip():
-            self._finished.append(block)
-            self._writer.write(block.markdown, _level(block.indent))
-            self._writer.mark()
+        with kept_selection(self.view):
+            self.drop_open()
+            if block.source.strip():
+                self._finished.append(block)
+                self._writer.write(block.markdown, _level(block.indent))
+                self._writer.mark()
 
     def show_open(self, block: Block) -> None:
         """Write the open block, in place of what was shown of it before."""
-        self._writer.rewind()
         self._open = block
-        self._writer.write(_without_fence_start(block.markdown), _level(block.indent))
+        with kept_selection(self.view):
+            self._writer.rewind()
+            self._writer.write(_without_fence_start(block.markdown), _level(block.indent))
 
     def drop_open(self) -> None:
         """Take the open block away."""

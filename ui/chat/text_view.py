@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, QUrl, Signal
@@ -15,9 +16,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QTextBlock,
+    QTextCursor,
     QWheelEvent,
 )
-from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QWidget
+from PySide6.QtWidgets import QFrame, QSizePolicy, QTextBrowser, QTextEdit, QWidget
 
 from ui.markdown.document import QuietDocument
 from ui.markdown.style import MarkdownStyle
@@ -189,6 +191,20 @@ class TextView(QTextBrowser):
             if _quote_level(block):
                 yield block
             block = block.next()
+
+
+@contextmanager
+def kept_selection(text: QTextEdit) -> Iterator[None]:
+    """Keep cursor and selection where they are while text is written, also at the cursor itself."""
+    before = text.textCursor()
+    places = before.anchor(), before.position()
+    yield
+    after = text.textCursor()
+    if (after.anchor(), after.position()) != places:
+        end = text.document().characterCount() - 1
+        after.setPosition(min(places[0], end))
+        after.setPosition(min(places[1], end), QTextCursor.MoveMode.KeepAnchor)
+        text.setTextCursor(after)
 
 
 def _quote_level(block: QTextBlock) -> int:

@@ -81,8 +81,9 @@ class MarkdownWriter:
         cursor.beginEditBlock()
         cursor.setPosition(self._end, QTextCursor.MoveMode.KeepAnchor)
         cursor.removeSelectedText()
-        _leave_list(cursor)
-        cursor.setBlockFormat(self._end_format)
+        if cursor.blockFormat() != self._end_format:
+            _leave_list(cursor)
+            cursor.setBlockFormat(self._end_format)
         cursor.endEditBlock()
 
     def _write_block(self, block: QTextBlock) -> None:
