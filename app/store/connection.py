@@ -106,6 +106,14 @@ def connect(path: Path) -> sqlite_utils.Database:
         raise
 
 
+def connect_for_reading(path: Path) -> sqlite3.Connection:
+    """Return a connection that cannot change the file, not even by clearing its log away."""
+    conn = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)
+    conn.row_factory = sqlite3.Row
+    conn.text_factory = readable
+    return conn
+
+
 def use_log(db: sqlite_utils.Database) -> None:
     """Let readers and a writer work at once; the file remembers it."""
     (mode,) = db.execute("PRAGMA journal_mode=WAL").fetchone()

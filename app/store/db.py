@@ -7,12 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.store.connection import connect, files_of, rescued_file, suspicion_of
+from app.store.connection import connect, connect_for_reading, files_of, rescued_file, suspicion_of
 from app.store.conversations import ConversationStore
 from app.store.errors import DamagedStoreError, store_errors
 from app.store.migrations import CONVERSATIONS
 from app.store.rescue import Rescue, rescue_store
-from app.store.salvage import connect_for_reading
 
 log = logging.getLogger(__name__)
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from app.store.connection import files_of
+from app.store.connection import connect_for_reading, files_of
 from app.store.records import MessageState, Role
 from app.store.stray_pages import PAGE_NBYTES, schema_offsets, stray_rows
-from app.store.text import readable
 
 log = logging.getLogger(__name__)
 
@@ -115,14 +114,6 @@ def damaged_file(path: Path, template: Path) -> Iterator[DamagedFile | None]:
         yield None
     finally:
         _delete(repaired)
-
-
-def connect_for_reading(path: Path) -> sqlite3.Connection:
-    """Return a connection that cannot change the file, not even by clearing its log away."""
-    conn = sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
-    conn.row_factory = sqlite3.Row
-    conn.text_factory = readable
-    return conn
 
 
 def _root_of_messages(conn: sqlite3.Connection) -> int | None:

@@ -70,6 +70,7 @@ def test_drafts_names_and_pins_do_not_move_a_conversation_up(store: Conversation
         ("ΟΔΥΣΣΕΥΣ", "οδυσσευς"),
         ("Ёлка", "елка"),
         ("ﬁnance", "FINANCE"),
+        ("A clock of 4 ㎒", "mhz"),
         ("日本語のメモ", "日本"),
         ("100% sure", "0%"),
         ("snake_case", "e_c"),

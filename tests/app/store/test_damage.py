@@ -331,6 +331,18 @@ def test_damage_in_use_is_said_and_repaired_at_the_next_start(
     check_it_works(store, db_path)
 
 
+def test_a_circle_in_the_tree_has_an_end(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    ids = add_chain(db_path, store.create_conversation().id, 3)
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("DROP TRIGGER messages_final")
+        conn.execute("DROP TRIGGER messages_place")
+        conn.execute("PRAGMA ignore_check_constraints=ON")
+        conn.execute("UPDATE messages SET parent_id = ? WHERE id = ?", (ids[2], ids[0]))
+    assert [message.id for message in store.path(ids[2], limit=10)] == ids
+    store.close()
+
+
 @pytest.mark.parametrize("complete", [False, True])
 def test_a_rescue_that_was_cut_off_is_finished(db_path: Path, whole: list[str], complete: bool) -> None:
     pristine = db_path.read_bytes()

@@ -34,6 +34,19 @@ def fail_half_way(db: sqlite_utils.Database) -> None:
     db.execute("UPDATE conversations SET title = NULL")
 
 
+def rebuild_the_conversations(db: sqlite_utils.Database) -> None:
+    db.executescript("""
+        CREATE TABLE rebuilt (
+            id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT, renamed, created_at, updated_at, pinned, draft,
+            leaf_id, deleted_at
+        );
+        INSERT INTO rebuilt SELECT * FROM conversations;
+        DROP TRIGGER messages_kept;
+        DROP TABLE conversations;
+        ALTER TABLE rebuilt RENAME TO conversations;
+    """)
+
+
 def next_version(migration: Callable[[sqlite_utils.Database], None] = add_tags) -> Migrations:
     """The migrations of a later version of the program."""
     later = Migrations("conversations")
@@ -146,6 +159,15 @@ def test_a_migration_that_fails_changes_nothing(db_path: Path) -> None:
     store = ConversationStore.open(db_path)
     assert store.conversation(conversation_id).title == "question 0"
     store.close()
+
+
+def test_a_migration_may_rebuild_a_table_that_others_refer_to(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    ids = add_chain(db_path, store.create_conversation().id, 10)
+    store.close()
+    StoreConnection.open(db_path, next_version(rebuild_the_conversations)).close()
+    with closing(sqlite3.connect(db_path)) as conn:
+        assert [message_id for (message_id,) in conn.execute("SELECT id FROM messages ORDER BY id")] == ids
 
 
 def test_a_newer_file_is_refused_and_left_as_it_is(db_path: Path) -> None:
