@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QDialog, QHBoxLayout, QLabel, QPlainTextEdit, QPushButton, QVBoxLayout, QWidget
 
@@ -54,7 +53,7 @@ class AboutDialog(QDialog):
         column.setContentsMargins(24, 22, 24, 20)
         column.setSpacing(10)
         for widget in (logo, title, line):
-            column.addWidget(widget, 0, Qt.AlignmentFlag.AlignLeft)
+            column.addWidget(widget)
         column.addWidget(self._text, 1)
         column.addLayout(buttons)
         self.resize(520, 480)

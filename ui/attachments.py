@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
@@ -20,7 +21,7 @@ from ui.chat.attachments import AttachmentChip, ChipState
 from ui.token_counts import TokenCounts
 
 
-@dataclass
+@dataclass(eq=False)
 class _Draft:
     """One document of one conversation's draft: being read, read, or failed."""
 
@@ -147,11 +148,9 @@ class DraftAttachments(QObject):
 
         draft.job = BackgroundJob(work)
         draft.progress = None
-        reading = _Reading(self, conversation_id, draft)
-        draft.job.progress.connect(reading.on_progress)
-        draft.job.done.connect(reading.on_done)
-        draft.job.failed.connect(reading.on_failed)
-        draft.job.cancelled.connect(reading.deleteLater)
+        draft.job.progress.connect(partial(self._take_progress, conversation_id, draft))
+        draft.job.done.connect(partial(self._take_document, conversation_id, draft))
+        draft.job.failed.connect(partial(self._take_error, conversation_id, draft))
         draft.job.start()
 
     def _take_document(self, conversation_id: int, draft: _Draft, document: Document) -> None:
@@ -169,8 +168,10 @@ class DraftAttachments(QObject):
             draft.note = f"{document.num_textless_pages} without text"
         self.changed.emit()
 
-    def _take_error(self, draft: _Draft, error: Exception) -> None:
+    def _take_error(self, conversation_id: int, draft: _Draft, error: Exception) -> None:
         draft.job = None
+        if draft not in self._drafts.get(conversation_id, []):
+            return
         if isinstance(error, OctavoError):
             draft.error = str(error)
         else:
@@ -178,30 +179,10 @@ class DraftAttachments(QObject):
             self.failed.emit(error)
         self.changed.emit()
 
-    def _take_progress(self, draft: _Draft, progress: tuple[int, int]) -> None:
-        draft.progress = progress
-        self.changed.emit()
-
-
-class _Reading(QObject):
-    """Carries the signals of one job to the draft that it reads."""
-
-    def __init__(self, owner: DraftAttachments, conversation_id: int, draft: _Draft) -> None:
-        super().__init__(owner)
-        self._owner = owner
-        self._conversation_id = conversation_id
-        self._draft = draft
-
-    def on_progress(self, progress: tuple[int, int]) -> None:
-        self._owner._take_progress(self._draft, progress)
-
-    def on_done(self, document: Document) -> None:
-        self._owner._take_document(self._conversation_id, self._draft, document)
-        self.deleteLater()
-
-    def on_failed(self, error: Exception) -> None:
-        self._owner._take_error(self._draft, error)
-        self.deleteLater()
+    def _take_progress(self, conversation_id: int, draft: _Draft, progress: tuple[int, int]) -> None:
+        if draft in self._drafts.get(conversation_id, []):
+            draft.progress = progress
+            self.changed.emit()
 
 
 def _chip(draft: _Draft, tokens_of: Callable[[Attachment], int | None]) -> AttachmentChip:

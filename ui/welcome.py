@@ -65,7 +65,7 @@ class Welcome(QWidget):
         else:
             self._title.setText("Welcome to Octavo")
             self._text.setText(
-                "Octavo chats with language models that run on this computer. What you write stays here.\n"
+                "Chat with language models on your own computer. What you write stays here.\n"
                 "Begin with a small model to try it out; larger ones answer better."
             )
 

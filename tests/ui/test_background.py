@@ -158,3 +158,22 @@ def test_all_jobs_can_be_stopped_at_the_end() -> None:
     for _ in range(3):
         BackgroundJob(work).start()
     assert BackgroundJob.cancel_all(5000)
+
+
+def test_a_listener_may_drop_the_last_reference_to_a_job(qtbot: QtBot) -> None:
+    ended: list[object] = []
+
+    class Owner(QObject):
+        def __init__(self) -> None:
+            super().__init__()
+            self.job: BackgroundJob | None = BackgroundJob(lambda cancel, report: 7)
+            self.job.done.connect(self.on_done)
+            self.job.start()
+
+        def on_done(self, value: object) -> None:
+            self.job = None
+            gc.collect()
+            ended.append(value)
+
+    owners = [Owner() for _ in range(50)]
+    qtbot.waitUntil(lambda: len(ended) == len(owners))

@@ -229,11 +229,11 @@ class ModelChooser(QDialog):
             if model.managed
             else f"Forget {model.title}? Its files stay where they are."
         )
-        box = QMessageBox(QMessageBox.Icon.Question, "Remove model", question, parent=self)
+        box = QMessageBox(QMessageBox.Icon.NoIcon, "Remove model", question, parent=self)
         remove = box.addButton(
             "Delete" if model.managed else "Forget", QMessageBox.ButtonRole.DestructiveRole
         )
-        box.addButton(QMessageBox.StandardButton.Cancel)
+        box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         box.exec()
         if box.clickedButton() is not remove:
             return

@@ -37,6 +37,8 @@ class DownloadBar(QWidget):
         self._stop = QPushButton("Stop")
         self._stop.setAccessibleName(f"Stop the download of {title}")
         self._stop.clicked.connect(self._on_stop)
+        for button in (self._get, self._stop):
+            button.setAutoDefault(False)  # else Enter in a dialog's text field would press it
         self._progress = QWidget()
         self._lay_out()
         downloads.changed.connect(self._on_changed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 from PySide6.QtCore import QObject, Signal
 
@@ -68,7 +69,7 @@ class Downloads(QObject):
     def start(self, source: str) -> None:
         """Get a model, or go on with getting it."""
         if source not in self._running:
-            self._running[source] = _Download(source, self._library, self)
+            self._running[source] = _Download(self._make_job(source).start())
             self.changed.emit(source)
 
     def stop(self, source: str) -> None:
@@ -86,31 +87,46 @@ class Downloads(QObject):
         """What is being downloaded now."""
         return list(self._running)
 
-    def _end(self, source: str) -> None:
-        self._running.pop(source).deleteLater()
+    def _on_progress(self, source: str, progress: DownloadProgress) -> None:
+        self._running[source].take(progress)
+        self.changed.emit(source)
 
+    def _on_done(self, source: str, model: InstalledModel) -> None:
+        del self._running[source]
+        self.finished.emit(source, model)
 
-class _Download(QObject):
-    """One download: its job and its speed over the last seconds."""
+    def _on_failed(self, source: str, error: Exception) -> None:
+        del self._running[source]
+        self.failed.emit(source, error)
 
-    def __init__(self, source: str, library: ModelLibrary, owner: Downloads) -> None:
-        super().__init__(owner)
-        self.status = DownloadStatus(None, None)
-        self._source = source
-        self._owner = owner
-        self._samples: deque[tuple[float, int]] = deque()
+    def _on_cancelled(self, source: str) -> None:
+        del self._running[source]
+        self.stopped.emit(source)
+
+    def _make_job(self, source: str) -> BackgroundJob:
+        library = self._library
 
         def work(cancel: CancelToken, report: Report) -> InstalledModel:
             return get_model(source, library, cancel=cancel, on_progress=report)
 
-        self.job = BackgroundJob(work)
-        self.job.progress.connect(self._on_progress)
-        self.job.done.connect(self._on_done)
-        self.job.failed.connect(self._on_failed)
-        self.job.cancelled.connect(self._on_cancelled)
-        self.job.start()
+        job = BackgroundJob(work)
+        job.progress.connect(partial(self._on_progress, source))
+        job.done.connect(partial(self._on_done, source))
+        job.failed.connect(partial(self._on_failed, source))
+        job.cancelled.connect(partial(self._on_cancelled, source))
+        return job
 
-    def _on_progress(self, progress: DownloadProgress) -> None:
+
+class _Download:
+    """One download: its job and its speed over the last seconds."""
+
+    def __init__(self, job: BackgroundJob) -> None:
+        self.job = job
+        self.status = DownloadStatus(None, None)
+        self._samples: deque[tuple[float, int]] = deque()
+
+    def take(self, progress: DownloadProgress) -> None:
+        """Note how far it has come."""
         now = time.monotonic()
         self._samples.append((now, progress.done_nbytes))
         while now - self._samples[0][0] > _SPEED_WINDOW_S:
@@ -119,16 +135,3 @@ class _Download(QObject):
         elapsed_s = now - first_s
         speed = (progress.done_nbytes - first_nbytes) / elapsed_s if elapsed_s > 0.5 else None
         self.status = DownloadStatus(progress, speed)
-        self._owner.changed.emit(self._source)
-
-    def _on_done(self, model: InstalledModel) -> None:
-        self._owner._end(self._source)
-        self._owner.finished.emit(self._source, model)
-
-    def _on_failed(self, error: Exception) -> None:
-        self._owner._end(self._source)
-        self._owner.failed.emit(self._source, error)
-
-    def _on_cancelled(self) -> None:
-        self._owner._end(self._source)
-        self._owner.stopped.emit(self._source)
