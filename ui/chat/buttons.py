@@ -115,6 +115,11 @@ class ActionBar(QWidget):
         """Append something that is always seen."""
         self._row.addWidget(widget)
 
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """The buttons, in order."""
+        return list(self._buttons)
+
     def set_pinned(self, is_pinned: bool) -> None:
         """Keep the buttons in sight, or not."""
         self._is_pinned = is_pinned

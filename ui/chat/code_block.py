@@ -74,6 +74,11 @@ class CodeBlock(QFrame):
         self._style_now = style
         self.apply_style(style)
 
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """The copy button and the text."""
+        return [self._copy, self._text]
+
     def apply_style(self, style: MarkdownStyle) -> None:
         """Take fonts and colours from `style`."""
         self._style_now = style

@@ -20,10 +20,12 @@ class MarkdownBody(QWidget):
     Signals:
         link_activated: a link was clicked, or chosen with the keyboard.
         drag_moved: the mouse moves with a selection in hand, at this global position.
+        segment_added: a text or a code block was begun.
     """
 
     link_activated = Signal(str)
     drag_moved = Signal(QPoint)
+    segment_added = Signal()
 
     def __init__(self, style: MarkdownStyle, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -33,6 +35,11 @@ class MarkdownBody(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(round(style.em * 0.25))
+
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """What Tab goes through, in reading order."""
+        return [stop for segment in self._segments for stop in segment.focus_stops]
 
     def append(self, text: str) -> None:
         """Add text to the end."""
@@ -76,6 +83,7 @@ class MarkdownBody(QWidget):
         self._segments.append(segment)
         self._column.addWidget(segment.view)
         segment.view.show()
+        self.segment_added.emit()
         return segment
 
     def _code_segment(self, indent: int) -> _Code:
@@ -91,6 +99,7 @@ class MarkdownBody(QWidget):
         left = round(_level(indent) * self._style_now.list_indent)
         segment.view.set_indent(left)
         segment.view.show()
+        self.segment_added.emit()
         return segment
 
 
@@ -103,6 +112,11 @@ class _Text:
         self._writer = MarkdownWriter(self.view.document(), style)
         self._finished: list[Block] = []
         self._open: Block | None = None
+
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """The text."""
+        return [self.view]
 
     def finish(self, block: Block) -> None:
         """Write a block for good."""
@@ -145,6 +159,11 @@ class _Code:
     def __init__(self, style: MarkdownStyle, parent: QWidget) -> None:
         self.view = CodeBlock(style, parent)
         self.is_finished = False
+
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """The copy button and the code."""
+        return self.view.focus_stops
 
     def finish(self, block: Block) -> None:
         """Show the complete code."""

@@ -35,6 +35,11 @@ class VersionSwitcher(QWidget):
         for widget in (self._previous, self._label, self._next):
             row.addWidget(widget)
 
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """The arrows, in order."""
+        return [self._previous, self._next]
+
     def show_versions(self, message: Message, *, is_enabled: bool) -> None:
         """Show where `message` stands among its siblings; hidden when it is the only one."""
         siblings = message.siblings
@@ -70,11 +75,13 @@ class MessageWidget(QWidget):
         sibling_requested: another version is wanted, by its message id.
         link_activated: a link was clicked, or chosen with the keyboard.
         drag_moved: the mouse moves with a selection in hand, at this global position.
+        focus_stops_changed: something that takes the focus came; this widget.
     """
 
     sibling_requested = Signal(int)
     link_activated = Signal(str)
     drag_moved = Signal(QPoint)
+    focus_stops_changed = Signal(object)
 
     def __init__(self, message: Message, style: MarkdownStyle, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -86,6 +93,11 @@ class MessageWidget(QWidget):
         self.action_bar = ActionBar(self)
         self.copy_button = CopyButton("Copy message", self.message_text, quiet=True)
         self.action_bar.add(self.copy_button)
+
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """What Tab goes through, in reading order."""
+        raise NotImplementedError
 
     def message_text(self) -> str:
         """The whole message as it was written."""

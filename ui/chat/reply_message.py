@@ -52,6 +52,11 @@ class ReplyMessage(MessageWidget):
         self._column.addWidget(self._footer)
         self._show(message)
 
+    @property
+    def focus_stops(self) -> list[QWidget]:  # noqa: D102
+        body = self._body.focus_stops if self._body is not None else []
+        return [*body, *self.versions.focus_stops, *self.action_bar.focus_stops]
+
     def message_text(self) -> str:  # noqa: D102
         return self._text
 
@@ -111,10 +116,14 @@ class ReplyMessage(MessageWidget):
             self._body = MarkdownBody(self.text_style, self)
             self._body.link_activated.connect(self.link_activated)
             self._body.drag_moved.connect(self.drag_moved)
+            self._body.segment_added.connect(self._on_segment_added)
             self._column.insertWidget(0, self._body)
             self._body.show()
         self._text += text
         self._body.append(text)
+
+    def _on_segment_added(self) -> None:
+        self.focus_stops_changed.emit(self)
 
     def _drop_body(self) -> None:
         self._text = ""

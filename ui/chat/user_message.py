@@ -58,6 +58,11 @@ class UserMessage(MessageWidget):
         self._column.addWidget(self._footer)
         self.set_actions_enabled(True)
 
+    @property
+    def focus_stops(self) -> list[QWidget]:  # noqa: D102
+        editor = self._editor.focus_stops if self._editor is not None else []
+        return [*editor, *self._bubble.focus_stops, *self.action_bar.focus_stops, *self.versions.focus_stops]
+
     def set_actions_enabled(self, is_enabled: bool) -> None:  # noqa: D102
         super().set_actions_enabled(is_enabled)
         self._edit.setEnabled(is_enabled)
@@ -83,6 +88,7 @@ class UserMessage(MessageWidget):
         self._editor.show()
         self._bubble.hide()
         self._footer.hide()
+        self.focus_stops_changed.emit(self)
         self._editor.edit.setFocus()
 
     def stop_editing(self) -> None:
@@ -127,6 +133,11 @@ class Bubble(QWidget):
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         self.apply_style(style)
+
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """The text and, while there is one, the button that shows all of it."""
+        return [self.view] if self._more is None else [self.view, self._more]
 
     def apply_style(self, style: MarkdownStyle) -> None:
         """Take fonts from `style`."""
@@ -226,18 +237,18 @@ class MessageEditor(QFrame):
         self.edit.set_text(text)
         note = QLabel("The old version stays; you can go back to it.", wordWrap=True)
         note.setProperty("kind", "faint")
-        cancel = QPushButton("Cancel")
+        self._cancel = QPushButton("Cancel")
         self._save = QPushButton("Save && send")
         self._save.setProperty("kind", "primary")
         self._save.setAccessibleName("Save and send")
-        cancel.clicked.connect(self.cancelled)
+        self._cancel.clicked.connect(self.cancelled)
         self._save.clicked.connect(self._send)
         self.edit.enter_pressed.connect(self._send)
         self.edit.escape_pressed.connect(self.cancelled)
         self.edit.edited.connect(self._update)
         buttons = QHBoxLayout()
         buttons.addWidget(note, 1)
-        buttons.addWidget(cancel)
+        buttons.addWidget(self._cancel)
         buttons.addWidget(self._save)
         column = QVBoxLayout(self)
         column.setContentsMargins(14, 12, 12, 12)
@@ -245,6 +256,11 @@ class MessageEditor(QFrame):
         column.addWidget(self.edit)
         column.addLayout(buttons)
         self._update()
+
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """Text and buttons, in order."""
+        return [self.edit, self._cancel, self._save]
 
     def set_sending_enabled(self, is_enabled: bool) -> None:
         """Allow sending, or not while a reply is written."""

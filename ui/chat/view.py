@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
 
 from app.store.records import Message, Role
 from engine.events import PrefillProgress
+from ui.chat.focus_order import chain_after
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reply_message import ReplyMessage
 from ui.chat.scroller import ConversationScroller
@@ -103,6 +104,7 @@ class ChatView(QWidget):
         widget = self._make(message)
         self._widgets.append(widget)
         self.scroller.append(widget)
+        self._order_focus(widget)
         self.scroller.follow()
         self._after_change()
 
@@ -144,6 +146,7 @@ class ChatView(QWidget):
             widget.regenerate_requested.connect(self.regenerate_requested)
         widget.sibling_requested.connect(self.sibling_requested)
         widget.link_activated.connect(self.link_activated)
+        widget.focus_stops_changed.connect(self._order_focus)
         widget.drag_moved.connect(self.scroller.follow_drag)
         if not self._are_actions_enabled:
             widget.set_actions_enabled(False)
@@ -157,8 +160,14 @@ class ChatView(QWidget):
         widget = self._make(self._pending.pop())
         self._widgets.insert(0, widget)
         self.scroller.prepend(widget)
+        self._order_focus(widget)
         if not self._pending:
             self._after_change()
+
+    def _order_focus(self, widget: MessageWidget) -> None:
+        place = self._widgets.index(widget)
+        before = self._widgets[place - 1].focus_stops[-1] if place > 0 else self._earlier
+        chain_after(before, widget.focus_stops)
 
     def _after_change(self) -> None:
         if self._pending:
