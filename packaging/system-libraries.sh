@@ -31,13 +31,22 @@ display  xdotool                                                         xdotool
 display  /usr/share/fonts/opentype/noto/NotoSansCJK-Regular.ttc          fonts-noto-cjk
 display  /usr/share/fonts/truetype/noto/NotoColorEmoji.ttf               fonts-noto-color-emoji
 bundle   objdump                                                         binutils
+bundle   shared-python                                                   libpython3-dev
 '
 
 libraries=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null || true)
 
+# PyInstaller puts Python's own shared library into a bundle; Debian keeps it in a package of its own.
+SHARED_PYTHON='
+import ctypes, pathlib, sysconfig
+name = sysconfig.get_config_var("INSTSONAME")
+pathlib.Path(sysconfig.get_config_var("LIBDIR"), name).exists() or ctypes.CDLL(name)
+'
+
 present() {
     case $1 in
         python) ./find-python.sh >/dev/null ;;
+        shared-python) "$(./find-python.sh)" -c "$SHARED_PYTHON" 2>/dev/null ;;
         lib*) [ -z "$libraries" ] || [[ $libraries == *"$1 "* ]] ;; # a system without ldconfig cannot be asked
         *) [ -e "$1" ] || command -v "$1" >/dev/null ;;
     esac
