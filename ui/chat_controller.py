@@ -15,7 +15,7 @@ from app.store.records import Message
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
-from ui.context_budget import ContextBudget, ContextUse
+from ui.context_budget import ContextBudget, ContextUse, surplus_sentence
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineState, EngineThread
 from ui.notifications import Notifications
@@ -248,17 +248,7 @@ class ChatController(QObject):
         return path
 
     def _surplus_sentence(self, use: ContextUse) -> str:
-        """Return by how much the next prompt is too long and what helps; empty when it fits."""
-        if not use.surplus_tokens:
-            return ""
-        over = (use.used_tokens or 0) - (use.limit_tokens or 0)
-        size = f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
-        remedies = ["start a new conversation"]
-        loaded = self._engine.loaded
-        if loaded is not None and (use.limit_tokens or 0) < loaded.info.context_tokens:
-            remedies.insert(0, "choose a lower KV precision")
-        remedies.insert(0, "remove a document" if self.attachments.attachments else "shorten the message")
-        return f"This does not fit: {size}. {_either(remedies)}."
+        return surplus_sentence(use, self._engine.loaded, bool(self.attachments.attachments))
 
     def _on_text_edited(self, text: str) -> None:
         self._refused = ""
@@ -299,10 +289,3 @@ class ChatController(QObject):
         self._composer.set_hint(self._refused or self._surplus_sentence(use), is_error=True)
         self._view.set_actions_enabled(not self.session.is_streaming)
         self.changed.emit()
-
-
-def _either(choices: Sequence[str]) -> str:
-    """Return choices as one phrase: `A, b or c`."""
-    *first, last = choices
-    text = f"{', '.join(first)} or {last}" if first else last
-    return text[0].upper() + text[1:]

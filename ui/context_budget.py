@@ -81,6 +81,18 @@ class ContextBudget:
         )
 
 
+def surplus_sentence(use: ContextUse, loaded: LoadedModel | None, has_documents: bool) -> str:
+    """Return by how much the next prompt is too long and what helps; empty when it fits."""
+    if not use.surplus_tokens:
+        return ""
+    over = (use.used_tokens or 0) - (use.limit_tokens or 0)
+    size = f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
+    remedies = ["Remove a document" if has_documents else "Shorten the message"]
+    if loaded is not None and (use.limit_tokens or 0) < loaded.info.context_tokens:
+        remedies.append("choose a lower KV precision")
+    return f"This does not fit: {size}. {', '.join(remedies)} or start a new conversation."
+
+
 def _sum(counts: Sequence[int | None], extra: int) -> int | None:
     if any(count is None for count in counts):
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSettings, Qt, QUrl, Signal
+from PySide6.QtCore import Qt, QUrl, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -16,30 +16,25 @@ from PySide6.QtGui import (
     QKeySequence,
     QShortcut,
 )
-from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter
 
 from app.documents.extract import file_filter
 from app.paths import AppPaths
 from app.settings import SettingsError
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
-from ui.busy_bar import BusyBar
-from ui.chat.composer import Composer
+from ui.centre_pane import CentrePane
 from ui.chat.drop import DropOverlay, paths_from_mime
-from ui.chat.view import ChatView
 from ui.chat_controller import ChatController
 from ui.conversations.pane import ConversationPane
 from ui.engine_thread import EngineState, EngineThread, Failure
 from ui.inspector.pane import InspectorPane
 from ui.menus import Commands, build_menus
 from ui.models.controller import ModelController
-from ui.notifications import Level, Notice, NotificationBar, Notifications
+from ui.notifications import Level, Notice, Notifications
 from ui.stored_settings import StoredSettings
 from ui.theme import CHOICES, Theme, app_icon
-from ui.top_bar import TopBar
-from ui.welcome import Welcome
-
-_LEFT_WIDTH, _RIGHT_WIDTH = 260, 280
+from ui.window_geometry import WindowGeometry
 
 
 class MainWindow(QMainWindow):
@@ -69,24 +64,22 @@ class MainWindow(QMainWindow):
         self._settings = settings
         self._notifications = notifications
         self._engine = engine
-        self._geometry = QSettings(str(paths.home / "window.ini"), QSettings.Format.IniFormat)
-        self.view = ChatView()
-        self.composer = Composer()
+        self.models = ModelController(paths, engine, settings, notifications, self)
+        self.centre = CentrePane(self.models.downloads)
+        self.view, self.composer = self.centre.view, self.centre.composer
+        self.top_bar, self.busy_bar = self.centre.top_bar, self.centre.busy_bar
         self.conversations = ConversationPane(store)
         self.inspector = InspectorPane(settings)
-        self.top_bar = TopBar()
-        self.notification_bar = NotificationBar()
-        self.busy_bar = BusyBar()
-        self.models = ModelController(paths, engine, settings, notifications, self)
         self.chat = ChatController(store, engine, settings, notifications, self.view, self.composer, self)
-        self.welcome = Welcome(self.models.downloads)
-        self._stack = QStackedWidget()
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         self._overlay = DropOverlay(self)
         self._menus = build_menus(self, self._commands())
         self._connect()
-        self._restore_geometry()
+        self._geometry = WindowGeometry(paths.home / "window.ini", self, self._splitter)
+        self._geometry.restore()
+        self.top_bar.left_toggle.setChecked(not self.conversations.isHidden())
+        self.top_bar.right_toggle.setChecked(not self.inspector.isHidden())
         self._set_look(settings.value.theme)
         self.chat.open_newest()
         self._refresh()
@@ -111,11 +104,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Save, stop the engine and let the window go."""
         self.closing.emit()
-        self._geometry.setValue("geometry", self.saveGeometry())
-        self._geometry.setValue("splitter", self._splitter.saveState())
-        self._geometry.setValue("left", int(not self.conversations.isHidden()))
-        self._geometry.setValue("right", int(not self.inspector.isHidden()))
-        self._geometry.sync()
+        self._geometry.save()
         self.inspector.commit()
         self._settings.save()
         self.chat.shut_down()
@@ -148,25 +137,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Octavo")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
-        centre = QWidget()
-        centre.setObjectName("centrePane")
-        column = QVBoxLayout(centre)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        self._stack.addWidget(self.welcome)
-        self._stack.addWidget(self.view)
-        notice = QVBoxLayout()
-        notice.setContentsMargins(16, 8, 16, 0)
-        notice.addWidget(self.notification_bar)
-        busy = QVBoxLayout()
-        busy.setContentsMargins(24, 0, 24, 6)
-        busy.addWidget(self.busy_bar)
-        column.addWidget(self.top_bar)
-        column.addLayout(notice)
-        column.addWidget(self._stack, 1)
-        column.addLayout(busy)
-        column.addWidget(self.composer)
-        for pane in (self.conversations, centre, self.inspector):
+        for pane in (self.conversations, self.centre, self.inspector):
             self._splitter.addWidget(pane)
         self._splitter.setHandleWidth(1)
         self._splitter.setChildrenCollapsible(False)
@@ -174,7 +145,6 @@ class MainWindow(QMainWindow):
         self._splitter.setStretchFactor(1, 1)
         self._splitter.setStretchFactor(2, 0)
         self.conversations.setMinimumWidth(200)
-        centre.setMinimumWidth(420)
         self.inspector.setMinimumWidth(250)
         self.inspector.setMaximumWidth(420)
         self.setCentralWidget(self._splitter)
@@ -199,7 +169,7 @@ class MainWindow(QMainWindow):
         )
 
     def _connect(self) -> None:
-        self._notifications.posted.connect(self.notification_bar.show_notice)
+        self._notifications.posted.connect(self.centre.notification_bar.show_notice)
         self._settings.save_failed.connect(self._on_save_failed)
         self.conversations.opened.connect(self.chat.open)
         self.conversations.new_requested.connect(self.chat.new)
@@ -225,7 +195,7 @@ class MainWindow(QMainWindow):
         self.top_bar.right_toggle.toggled.connect(self.inspector.setVisible)
         self.top_bar.right_toggle.toggled.connect(self._menus.right_pane.setChecked)
         self._menus.right_pane.toggled.connect(self.top_bar.right_toggle.setChecked)
-        self.welcome.choose_requested.connect(self.models.choose)
+        self.centre.welcome.choose_requested.connect(self.models.choose)
         self.models.library_changed.connect(self._refresh)
         self.view.link_activated.connect(self._open_link)
         self._engine.load_progress.connect(self.top_bar.set_progress)
@@ -233,20 +203,6 @@ class MainWindow(QMainWindow):
         self._engine.model_loaded.connect(self._refresh)
         self._engine.model_unloaded.connect(self._refresh)
         self._engine.failed.connect(self._on_failure)
-
-    def _restore_geometry(self) -> None:
-        geometry, splitter = self._geometry.value("geometry"), self._geometry.value("splitter")
-        if geometry is None or not self.restoreGeometry(geometry):
-            self.resize(1180, 780)
-        if splitter is None or not self._splitter.restoreState(splitter):
-            self._splitter.setSizes([_LEFT_WIDTH, 1180 - _LEFT_WIDTH - _RIGHT_WIDTH, _RIGHT_WIDTH])
-        for name, toggle, pane in (
-            ("left", self.top_bar.left_toggle, self.conversations),
-            ("right", self.top_bar.right_toggle, self.inspector),
-        ):
-            shown = str(self._geometry.value(name, "1")) == "1"
-            toggle.setChecked(shown)
-            pane.setVisible(shown)
 
     def _refresh(self) -> None:
         """Bring the surroundings in line with the conversation and the engine."""
@@ -260,9 +216,9 @@ class MainWindow(QMainWindow):
             last.stats if last is not None else None,
             last is not None and last.conversation_id == self.chat.session.conversation_id,
         )
-        self._stack.setCurrentWidget(self.view if self.chat.session.messages else self.welcome)
+        self.centre.show_conversation(bool(self.chat.session.messages))
         if not self.chat.session.messages:
-            self.welcome.set_state(
+            self.centre.welcome.set_state(
                 has_models=loaded is not None or self.models.has_models,
                 has_model=loaded is not None,
                 is_loading=loading,

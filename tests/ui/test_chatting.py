@@ -151,7 +151,7 @@ def test_deleting_a_conversation_stops_its_reply(desk: Desk, qtbot: QtBot, start
     deleted = window.chat.session.conversation_id
     window._delete_current()
     wait_for_answer(window, qtbot)
-    assert window.notification_bar.notice is None
+    assert window.centre.notification_bar.notice is None
     window.chat.undo_delete(deleted)
     assert window.chat.session.messages[-1].state is MessageState.STOPPED
 

@@ -72,9 +72,9 @@ def test_shortcuts_of_the_menus_are_unique_and_complete(desk: Desk) -> None:
 
 def test_the_first_start_offers_the_starter_model(desk: Desk) -> None:
     window = desk.open()
-    assert window.welcome.isVisible()
-    assert window.welcome._get.isVisible()
-    assert window.welcome._choose.text() == "Choose another"
+    assert window.centre.welcome.isVisible()
+    assert window.centre.welcome._get.isVisible()
+    assert window.centre.welcome._choose.text() == "Choose another"
 
 
 def test_without_a_model_sending_is_refused_and_nothing_is_lost(desk: Desk, qtbot: QtBot) -> None:
@@ -256,7 +256,7 @@ def test_the_window_opens_with_damaged_files_and_says_so(desk: Desk) -> None:
     desk.paths.settings_file.write_text("theme = [")
     desk.paths.conversations_db.write_bytes(b"this is no database" * 100)
     window = desk.open()
-    notices = window.notification_bar._notices
+    notices = window.centre.notification_bar._notices
     assert [notice.title for notice in notices] == [
         "Not all settings could be used",
         "The conversations were damaged",

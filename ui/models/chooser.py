@@ -29,6 +29,7 @@ from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
 from ui.models.download_bar import DownloadBar
 from ui.models.downloads import Downloads
+from ui.models.row import ModelRow
 from ui.theme import Theme
 
 
@@ -158,7 +159,7 @@ class ModelChooser(QDialog):
     def _installed_row(self, model: InstalledModel) -> QWidget:
         where = "" if model.managed else f" · {_home_relative(model.path)}"
         loaded = model.path == self._loaded_path
-        row = _Row(model.title, format_nbytes(model.nbytes) + where + (" · loaded" if loaded else ""))
+        row = ModelRow(model.title, format_nbytes(model.nbytes) + where + (" · loaded" if loaded else ""))
         load = QPushButton("Load again" if loaded else "Load")
         load.setAccessibleName(f"Load {model.title}")
         load.setAutoDefault(False)
@@ -176,7 +177,7 @@ class ModelChooser(QDialog):
         return row
 
     def _offer_row(self, source: str, title: str, detail: str, begun: bool) -> QWidget:
-        row = _Row(title, detail)
+        row = ModelRow(title, detail)
         bar = DownloadBar(self._downloads, source, title, "Get")
         bar.set_resumable(begun)
         row.add(bar)
@@ -259,31 +260,6 @@ class ModelChooser(QDialog):
         known = isinstance(error, OctavoError)
         self._message.setText(str(error) if known else f"Something unexpected happened: {error}")
         self._message.show()
-
-
-class _Row(QFrame):
-    """A model: title, a line of detail, and what can be done with it."""
-
-    def __init__(self, title: str, detail: str) -> None:
-        super().__init__()
-        self.setProperty("kind", "row")
-        name = QLabel(title)
-        name.setProperty("kind", "heading")
-        more = QLabel(detail)
-        more.setProperty("kind", "muted")
-        more.setWordWrap(True)
-        words = QVBoxLayout()
-        words.setSpacing(2)
-        words.addWidget(name)
-        words.addWidget(more)
-        self._line = QHBoxLayout(self)
-        self._line.setContentsMargins(14, 10, 12, 10)
-        self._line.setSpacing(10)
-        self._line.addLayout(words, 1)
-
-    def add(self, widget: QWidget) -> None:
-        """Put a control at the right end."""
-        self._line.addWidget(widget, 0, Qt.AlignmentFlag.AlignVCenter)
 
 
 def _section(text: str) -> QLabel:
