@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QTimer, QTimerEvent, QUrl, Signal
 from PySide6.QtGui import (
     QColor,
+    QCursor,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
@@ -257,6 +258,24 @@ class CodeText(QTextEdit):
             event.ignore()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        before = self.horizontalScrollBar().value()
         super().mouseMoveEvent(event)
+        self._undo_jump(before)
         if event.buttons() & Qt.MouseButton.LeftButton:
             self.drag_moved.emit(event.globalPosition().toPoint())
+
+    def timerEvent(self, event: QTimerEvent) -> None:  # noqa: D102
+        before = self.horizontalScrollBar().value()
+        super().timerEvent(event)
+        self._undo_jump(before)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        before = self.horizontalScrollBar().value()
+        super().mouseReleaseEvent(event)
+        self._undo_jump(before)
+
+    def _undo_jump(self, before: int) -> None:
+        """Scroll back: a selection drawn below a long last line goes to its end, and Qt with it."""
+        x = self.viewport().mapFromGlobal(QCursor.pos()).x()
+        if 0 <= x < self.viewport().width():
+            self.horizontalScrollBar().setValue(before)

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from PySide6.QtCore import QEvent, QPoint, QRectF, QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QPoint, QRectF, QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
-    QPen,
     QTextBlock,
     QTextCursor,
     QWheelEvent,
@@ -44,15 +43,20 @@ SCROLL_KEYS = {
 class TextView(QTextBrowser):
     """A document without scroll bars of its own: the conversation scrolls, not the message.
 
+    Attributes:
+        has_keyboard_focus: whether the focus came here with Tab and is here still.
+
     Signals:
         link_activated: an address was clicked, or chosen with the keyboard.
         drag_moved: the mouse moves with a selection in hand, at this global position.
+        focus_changed: `has_keyboard_focus` may have changed.
     """
 
     link_activated = Signal(str)
     drag_moved = Signal(QPoint)
+    focus_changed = Signal()
 
-    def __init__(self, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, name: str, parent: QWidget | None = None, *, tints_focus: bool = True) -> None:
         super().__init__(parent)
         self._heights: dict[int, int] = {}
         self.setDocument(QuietDocument(self))
@@ -73,7 +77,8 @@ class TextView(QTextBrowser):
         self.setAccessibleName(name)
         self.anchorClicked.connect(self._activate_link)
         self.document().contentsChanged.connect(self._on_contents_changed)
-        self._has_keyboard_focus = False
+        self.has_keyboard_focus = False
+        self._tints_focus = tints_focus
 
     def hasHeightForWidth(self) -> bool:  # noqa: D102
         return True
@@ -139,32 +144,33 @@ class TextView(QTextBrowser):
             self.drag_moved.emit(event.globalPosition().toPoint())
 
     def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: D102
-        self._has_keyboard_focus = event.reason() in (
+        self.has_keyboard_focus = event.reason() in (
             Qt.FocusReason.TabFocusReason,
             Qt.FocusReason.BacktabFocusReason,
         )
         super().focusInEvent(event)
         self.viewport().update()
+        self.focus_changed.emit()
 
     def focusOutEvent(self, event: QFocusEvent) -> None:  # noqa: D102
-        self._has_keyboard_focus = False
+        self.has_keyboard_focus = False
         super().focusOutEvent(event)
         self.viewport().update()
-
-    def changeEvent(self, event: QEvent) -> None:  # noqa: D102
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.LayoutDirectionChange:
-            self.viewport().update()
+        self.focus_changed.emit()
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        if self.has_keyboard_focus and self._tints_focus:
+            self._paint_ground()
         super().paintEvent(event)
         painter = QPainter(self.viewport())
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._paint_quote_bars(painter, QRectF(event.rect()))
-        if self._has_keyboard_focus:
-            painter.setPen(QPen(Theme.current().palette.color("accent"), 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(QRectF(self.viewport().rect()).adjusted(0.5, 0.5, -0.5, -0.5), 4, 4)
+
+    def _paint_ground(self) -> None:
+        painter = QPainter(self.viewport())
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(Theme.current().palette.color("accent_soft"))
+        painter.drawRoundedRect(QRectF(self.viewport().rect()), 4, 4)
 
     def _paint_quote_bars(self, painter: QPainter, exposed: QRectF) -> None:
         painter.setPen(Qt.PenStyle.NoPen)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent, QTextBlockFormat, QTextCursor
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
 from app.store.records import Message
@@ -122,7 +122,8 @@ class Bubble(QWidget):
         self._text = text
         self._beginning = _beginning(text)
         self._sizes: dict[int, tuple[int, int]] = {}
-        self.view = TextView("Your message text", self)
+        self.view = TextView("Your message text", self, tints_focus=False)
+        self.view.focus_changed.connect(self.update)
         self._more: QPushButton | None = None
         if self._beginning != text:
             self._more = QPushButton(f"Show all {len(text):,} characters", self)
@@ -173,11 +174,13 @@ class Bubble(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(Theme.current().palette.color("bubble"))
+        palette = Theme.current().palette
+        outline = QPen(palette.color("accent"), 1)
+        painter.setPen(outline if self.view.has_keyboard_focus else Qt.PenStyle.NoPen)
+        painter.setBrush(palette.color("bubble"))
         text = self.view.geometry()
         ground = QRect(text.left() - self._pad_x, 0, self._outer(text.width()), self.height())
-        painter.drawRoundedRect(QRectF(ground), 16, 16)
+        painter.drawRoundedRect(QRectF(ground).adjusted(0.5, 0.5, -0.5, -0.5), 16, 16)
 
     def _outer(self, text_width: int) -> int:
         return text_width + 2 * self._pad_x
