@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, Signal
+import time
+
+from PySide6.QtCore import QPoint, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from ui.chat.code_block import CodeBlock
@@ -12,6 +14,9 @@ from ui.markdown.style import MarkdownStyle
 from ui.markdown.writer import MarkdownWriter
 
 _COLUMNS_PER_LEVEL = 3
+_CHEAP_S = 0.012
+_PAUSE_FACTOR = 4
+"""A block that takes long to write is written less often, so that it takes a fifth of the time at most."""
 
 
 class MarkdownBody(QWidget):
@@ -32,6 +37,9 @@ class MarkdownBody(QWidget):
         self._style_now = style
         self._splitter = BlockSplitter()
         self._segments: list[_Text | _Code] = []
+        self._pause = QTimer(self)
+        self._pause.setSingleShot(True)
+        self._pause.timeout.connect(self._show_open_block)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(round(style.em * 0.25))
@@ -44,11 +52,14 @@ class MarkdownBody(QWidget):
     def append(self, text: str) -> None:
         """Add text to the end."""
         for block in self._splitter.feed(text):
+            self._pause.stop()
             self._finish_block(block)
-        self._show_open_block()
+        if not self._pause.isActive():
+            self._show_open_block()
 
     def finish(self) -> None:
         """Say that the text is complete."""
+        self._pause.stop()
         for block in self._splitter.finish():
             self._finish_block(block)
 
@@ -71,7 +82,11 @@ class MarkdownBody(QWidget):
         if block.kind is BlockKind.CODE:
             self._code_segment(block.indent).show_open(block)
         elif _without_fence_start(block.markdown).strip():
+            start = time.perf_counter()
             self._text_segment().show_open(block)
+            cost_s = time.perf_counter() - start
+            if cost_s > _CHEAP_S:
+                self._pause.start(round(cost_s * _PAUSE_FACTOR * 1000))
 
     def _text_segment(self) -> _Text:
         last = self._segments[-1] if self._segments else None

@@ -216,6 +216,15 @@ def test_a_growing_code_block_is_appended_to(qtbot: QtBot, view: ChatView) -> No
     assert max(removed[:2]) <= 1
 
 
+def test_a_block_that_is_dear_to_write_is_shown_in_the_end(qtbot: QtBot, view: ChatView) -> None:
+    view.show_messages([reply(1, "", MessageState.STREAMING)], has_earlier=False)
+    view.begin_stream(1)
+    view.append_text("| a | b |\n|---|---|\n")
+    for number in range(300):
+        view.append_text(f"| row {number} | text |\n")
+    qtbot.waitUntil(lambda: "row 299" in shown_text(view))
+
+
 def test_finished_code_is_coloured_and_follows_the_theme(qtbot: QtBot, view: ChatView) -> None:
     view.show_messages([reply(1, "```python\ndef f(): pass\n```")], has_earlier=False)
     settle(qtbot, view)
