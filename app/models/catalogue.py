@@ -13,7 +13,7 @@ class CatalogueEntry:
     """A model that can be downloaded by its `id`.
 
     Attributes:
-        nbytes: about how many bytes the download takes.
+        nbytes: about how many bytes it takes on disk.
         context_tokens: positions that the model was made for.
         description: one line on what it is good for.
     """
