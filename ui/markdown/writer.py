@@ -209,7 +209,7 @@ class MarkdownWriter:
         table_format.setCellSpacing(0)
         table_format.setHeaderRowCount(1)
         table_format.setTopMargin(em * 0.2)
-        table_format.setBottomMargin(em * PARAGRAPH_GAP)
+        table_format.setBottomMargin(em * 0.9)
         table_format.setLeftMargin(self._level * self._style.list_indent)
         columns = source.columns()
         table_format.setColumnWidthConstraints([QTextLength()] * columns)
