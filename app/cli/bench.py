@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import click
 from app.command_line import app_command
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
+from app.stop_bench import StopTiming, bench_stop
 from engine.bench.decode import DecodeBench, bench_decode
 from engine.bench.measure import Measurement, Side, measure
 
@@ -58,6 +60,26 @@ def decode(
     if csv_file:
         _write_csv(result, csv_file)
     click.echo(json.dumps(_summary(result), indent=2) if as_json else _table(result))
+
+
+@bench.command()
+@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@click.option(
+    "--runs", type=click.IntRange(1), default=8, show_default=True, help="Stops of each kind of work."
+)
+def stop(model: str, runs: int) -> None:
+    """Measure how long a stop takes, at any moment."""
+    installed = ModelLibrary(AppPaths.from_environment()).find(model)
+    click.echo(f"{'from the request to the end of':<46}{'stops':>6}{'median':>10}{'longest':>10}")
+    for timing in bench_stop(installed.path, runs):
+        figures = [f"{figure * 1000:.0f} ms" for figure in _middle_and_longest(timing)]
+        click.echo(f"{timing.work:<46}{len(timing.stopped_s):>6}" + "".join(f"{f:>10}" for f in figures))
+
+
+def _middle_and_longest(timing: StopTiming) -> tuple[float, float] | tuple[()]:
+    if not timing.stopped_s:
+        return ()
+    return statistics.median(timing.stopped_s), max(timing.stopped_s)
 
 
 @bench.command("measure", hidden=True)
