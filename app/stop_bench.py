@@ -58,18 +58,19 @@ class _Stopper:
         return None if self._requested_s is None else now_s - self._requested_s
 
 
-def bench_stop(model: Path, runs: int) -> Iterator[StopTiming]:
+def bench_stop(model: Path, *, runs: int, prompt_tokens: int) -> Iterator[StopTiming]:
     """Stop each kind of work `runs` times and yield what it took.
 
     Args:
         model: a model's folder or file.
         runs: stops of each kind, each after a delay of its own.
+        prompt_tokens: length of the prompt whose reading is stopped, at its start and after three quarters.
 
     Raises:
-        OctavoError: the model cannot be loaded.
+        OctavoError: the model cannot be loaded, or the prompt does not fit its context.
     """
     yield _timing("reading a document", runs, _extraction)
-    yield from _engine_timings(model, runs)
+    yield from _engine_timings(model, runs, prompt_tokens)
 
 
 def _timing(work: str, runs: int, run: Callable[[_Stopper], None]) -> StopTiming:
@@ -92,7 +93,7 @@ def _extraction(stopper: _Stopper) -> None:
         extract(document, cancel=stopper.token)
 
 
-def _engine_timings(path: Path, runs: int) -> Iterator[StopTiming]:
+def _engine_timings(path: Path, runs: int, prompt_tokens: int) -> Iterator[StopTiming]:
     backend = start_backend()
 
     # Nothing may import MLX before the backend is prepared.
@@ -111,8 +112,8 @@ def _engine_timings(path: Path, runs: int) -> Iterator[StopTiming]:
 
     yield _timing("loading the model", runs, load)
     loaded = engine.load(path, bits, cancel=CancelToken(), on_progress=lambda progress: None)
-    long_tokens = loaded.plan.fitting_tokens * 3 // 4
-    long_text = TEXT * (long_tokens // loaded.counter.count(TEXT))
+    repeats = -(-prompt_tokens // loaded.counter.count(TEXT))
+    long_text = (TEXT * repeats)[: len(TEXT) * prompt_tokens // loaded.counter.count(TEXT)]
 
     def reply(stopper: _Stopper, text: str, moment: Callable[[object], bool]) -> None:
         """Answer `text`, the first word changed so that nothing is reused, and stop after `moment`."""
@@ -130,7 +131,7 @@ def _engine_timings(path: Path, runs: int) -> Iterator[StopTiming]:
 
     yield _timing("reading a prompt, at its start", runs, lambda s: reply(s, long_text, reads(0)))
     yield _timing(
-        f"reading a prompt, after {long_tokens * 3 // 4:,} tokens",
+        f"reading a prompt, after {prompt_tokens * 3 // 4:,} tokens",
         max(1, runs // 4),
         lambda s: reply(s, long_text, reads(0.75)),
     )

@@ -71,7 +71,7 @@ def stop(model: str, runs: int) -> None:
     """Measure how long a stop takes, at any moment."""
     installed = ModelLibrary(AppPaths.from_environment()).find(model)
     click.echo(f"{'from the request to the end of':<46}{'stops':>6}{'median':>10}{'longest':>10}")
-    for timing in bench_stop(installed.path, runs):
+    for timing in bench_stop(installed.path, runs=runs, prompt_tokens=prompt_tokens):
         figures = [f"{figure * 1000:.0f} ms" for figure in _middle_and_longest(timing)]
         click.echo(f"{timing.work:<46}{len(timing.stopped_s):>6}" + "".join(f"{f:>10}" for f in figures))
 
