@@ -64,10 +64,9 @@ def decode(
 
 @bench.command()
 @click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
-@click.option(
-    "--runs", type=click.IntRange(1), default=8, show_default=True, help="Stops of each kind of work."
-)
-def stop(model: str, runs: int) -> None:
+@click.option("--runs", type=click.IntRange(1), default=8, show_default=True, help="Stops of each kind.")
+@click.option("--prompt-tokens", type=click.IntRange(100), default=6000, show_default=True)
+def stop(model: str, runs: int, prompt_tokens: int) -> None:
     """Measure how long a stop takes, at any moment."""
     installed = ModelLibrary(AppPaths.from_environment()).find(model)
     click.echo(f"{'from the request to the end of':<46}{'stops':>6}{'median':>10}{'longest':>10}")
