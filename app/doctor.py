@@ -20,10 +20,9 @@ import sqlite_utils
 from app import desktop
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
-from app.store.connection import refuse_newer
+from app.store.connection import connect_for_reading, refuse_newer
 from app.store.errors import StoreError, store_errors
 from app.store.migrations import CONVERSATIONS
-from app.store.salvage import connect_for_reading
 from engine.backend import Device, start_backend
 from engine.blas import BlasReport
 from engine.errors import OctavoError

@@ -17,7 +17,9 @@ from engine.sampling import SamplingParams
 from ui.engine_thread import EngineState, EngineThread, Failure
 
 SHORT = ReplySettings(SamplingParams(temperature=0, max_tokens=8), KVBits.BITS_16, "")
-LONG = ReplySettings(SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=2000), KVBits.BITS_16, "")
+LONG = ReplySettings(
+    SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=2000), KVBits.BITS_16, ""
+)
 WAIT_MS = 60_000
 
 

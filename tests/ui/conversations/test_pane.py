@@ -150,7 +150,8 @@ def test_five_thousand_conversations_are_painted_in_one_screen(
         db.executescript(
             """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
                INSERT INTO conversations (title, renamed, created_at, updated_at)
-               SELECT 'Conversation ' || i, 1, '2026-01-01T00:00:00+00:00', '2026-01-01T00:00:00+00:00' FROM n"""
+               SELECT 'Conversation ' || i, 1, '2026-01-01T00:00:00+00:00', '2026-01-01T00:00:00+00:00'
+               FROM n"""
         )
     pane.refresh()
     assert len(titles(pane)) == 5000
