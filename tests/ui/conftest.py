@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +39,11 @@ def drop(window: MainWindow, *paths: Path) -> None:
         Qt.KeyboardModifier.NoModifier,
     )
     centre = window.rect().center()
-    QApplication.sendEvent(window, QDragEnterEvent(centre, *everything))
+    with warnings.catch_warnings():
+        # From 6.12 on PySide6 wants a QPointF here, which 6.11 does not take.
+        warnings.filterwarnings("ignore", ".*QDragEnterEvent", DeprecationWarning)
+        entering = QDragEnterEvent(centre, *everything)
+    QApplication.sendEvent(window, entering)
     assert window.findChild(DropOverlay).isVisible()
     QApplication.sendEvent(window, QDropEvent(QPointF(centre), *everything))
 
