@@ -28,6 +28,8 @@ CHUNK_TARGET_S = 0.2
 MIN_CHUNK_TOKENS = 16
 MAX_CHUNK_TOKENS = 512
 FIRST_CHUNK_TOKENS = 64
+CLEAR_EVERY_TOKENS = 256
+"""Decoded tokens after which buffers that a growing cache has left behind are given back, as mlx-lm does."""
 REPETITION_WINDOW_TOKENS = 64
 SMALLEST_TOP_P = 1e-6
 """Keeps the likeliest token only; mlx-lm would take 0 as off."""
@@ -63,6 +65,7 @@ class Generation:
         self._reused_tokens = len(cache.tokens)
         self._read_tokens = 0
         self._completion_tokens = 0
+        self._checks_layers = False
         self._left_half_way = False
         self._started_s = time.perf_counter()
         self._first_token_s: float | None = None
@@ -71,7 +74,7 @@ class Generation:
         """Yield progress, tokens and at last `Finished`; a stop by the user ends it with its figures too."""
         mx.reset_peak_memory()
         mx.random.seed(secrets.randbits(32) if self._sampling.seed is None else self._sampling.seed)
-        self._cache.before_layer = self._check_in_slow_layer
+        self._cache.before_layer = self._check_before_layer
         try:
             yield from self._prefill()
             reason = yield from self._decode()
@@ -83,9 +86,9 @@ class Generation:
             self._cache.before_layer = None
         yield Finished(self._stats(reason))
 
-    def _check_in_slow_layer(self, keys: mx.array) -> None:
-        """Notice a stop between two layers where even the smallest chunk takes too long."""
-        if self._chunk_tokens == MIN_CHUNK_TOKENS:
+    def _check_before_layer(self, keys: mx.array) -> None:
+        """Notice a stop between two layers where a whole pass takes too long."""
+        if self._checks_layers:
             mx.eval(keys)
             try:
                 self._cancel.check()
@@ -112,8 +115,12 @@ class Generation:
         self._cancel.check()
 
     def _adapt_chunk(self, num_tokens: int, elapsed_s: float) -> None:
-        """Choose the next chunk so that it takes about `CHUNK_TARGET_S` at the speed just seen."""
+        """Choose the next chunk so that it takes about `CHUNK_TARGET_S` at the speed just seen.
+
+        Where even the smallest chunk would take longer, stops are looked for between its layers.
+        """
         fitting = int(num_tokens * CHUNK_TARGET_S / max(elapsed_s, 1e-4))
+        self._checks_layers = elapsed_s > CHUNK_TARGET_S and fitting < MIN_CHUNK_TOKENS
         wanted = min(fitting, 2 * self._chunk_tokens, MAX_CHUNK_TOKENS)
         self._chunk_tokens = max(MIN_CHUNK_TOKENS, wanted // MIN_CHUNK_TOKENS * MIN_CHUNK_TOKENS)
 
@@ -122,7 +129,7 @@ class Generation:
         reason = StopReason.LENGTH if budget == self._sampling.max_tokens else StopReason.CONTEXT
         detokenizer = self._model.tokenizer.detokenizer
         detokenizer.reset()
-        current = self._step(mx.array(self._prompt[-1:]))
+        current = self._first_step()
         self._cache.tokens.append(self._prompt[-1])
         self._read_tokens += 1
         while True:
@@ -132,6 +139,8 @@ class Generation:
             if upcoming is not None:
                 self._cache.tokens.append(token)
             self._count_token()
+            if self._completion_tokens % CLEAR_EVERY_TOKENS == 0:
+                mx.clear_cache()
             if token in self._model.tokenizer.eos_token_ids:
                 reason = StopReason.END
                 break
@@ -147,6 +156,18 @@ class Generation:
         if rest := detokenizer.last_segment:
             yield Token(rest, token)
         return reason
+
+    def _first_step(self) -> mx.array:
+        """Take the prompt's last token; a quick pass ends the checks between layers.
+
+        They wait for each layer, which keeps a step from running ahead while the last token is handed over.
+        """
+        started_s = time.perf_counter()
+        sampled = self._step(mx.array(self._prompt[-1:]))
+        if self._checks_layers:
+            mx.eval(sampled)
+            self._checks_layers = time.perf_counter() - started_s > CHUNK_TARGET_S
+        return sampled
 
     def _step(self, tokens: mx.array) -> mx.array:
         """Queue one forward pass over `tokens`, shape [1], and return the token sampled after it, [1]."""

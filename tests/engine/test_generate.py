@@ -168,6 +168,7 @@ def test_where_a_chunk_is_slow_a_stop_between_two_layers_loses_nothing(starter: 
     prompt = prompt_of(starter)
     slow = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=_CancelAtCheck(check))
     slow._chunk_tokens = MIN_CHUNK_TOKENS
+    slow._checks_layers = True
     slow._adapt_chunk = lambda num_tokens, elapsed_s: None  # type: ignore[method-assign]
     _, _, stats = outcome(slow.events())
     assert stats.stop_reason is StopReason.STOPPED
@@ -185,6 +186,21 @@ def test_chunks_grow_when_fast_and_shrink_when_slow(starter: Model) -> None:
     assert generation._chunk_tokens == 32
     generation._adapt_chunk(32, 10)
     assert generation._chunk_tokens == MIN_CHUNK_TOKENS
+
+
+def test_layers_are_waited_for_only_where_a_pass_is_slow(
+    starter: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = prompt_of(starter, "Hello")
+    cache = new_cache(starter)
+    generation = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=CancelToken())
+    generation._adapt_chunk(3, 0.15)  # a short and quick rest of a prompt says nothing of longer chunks
+    assert not generation._checks_layers
+    generation._adapt_chunk(16, 0.6)
+    assert generation._checks_layers
+    monkeypatch.setattr("engine.generate.CHUNK_TARGET_S", 1000)
+    outcome(generation.events())
+    assert not generation._checks_layers
 
 
 def test_a_full_context_ends_the_reply(starter: Model) -> None:
