@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 from engine.backend import Backend
 from engine.errors import ModelError
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVBits, group_size_for
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
 
 RESERVE_NBYTES = 1 << 30
 """Kept free for the rest of the system and for the work arrays of a prefill chunk."""
 
-KV_GROUP_SIZE = 64
 FLOAT32_NBYTES = 4
 
 MIN_CONTEXT_TOKENS = 512
@@ -59,12 +58,13 @@ def kv_nbytes_per_token(info: ModelInfo, backend: Backend, bits: KVBits) -> int:
     """Return 2 (K and V) x layers x KV heads x head dim x bytes a value, scales and biases counted.
 
     Bytes a value are those of the activations at 16 bits (4 on the CPU, which computes in float32), else
-    bits/8 plus a scale and a bias for each group of 64 values.
+    bits/8 plus a scale and a bias for each group of values. Heads that no group size divides stay at 16 bits.
     """
     values = 2 * info.num_layers * info.num_kv_heads * info.head_dim
-    if bits is KVBits.BITS_16:
+    group_size = group_size_for(info.head_dim)
+    if bits is KVBits.BITS_16 or group_size is None:
         return values * backend.activation_nbytes
-    return values * int(bits) // 8 + values * 2 * backend.activation_nbytes // KV_GROUP_SIZE
+    return values * int(bits) // 8 + values * 2 * backend.activation_nbytes // group_size
 
 
 def plan_load(info: ModelInfo, backend: Backend, kv_bits: KVBits, available_nbytes: int) -> LoadPlan:

@@ -15,17 +15,9 @@ import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
 
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVBits, group_size_for
 
 log = logging.getLogger(__name__)
-
-GROUP_SIZES = (64, 32)
-"""Values that share one scale, in order of preference; a head dim must be a multiple of one of them."""
-
-
-def group_size_for(head_dim: int) -> int | None:
-    """Return the quantization group for heads of `head_dim` values, None where none divides it."""
-    return next((size for size in GROUP_SIZES if head_dim % size == 0), None)
 
 
 class SequenceCache:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ from engine.backend import Backend, Device
 from engine.budget import RESERVE_NBYTES, kv_nbytes_per_token, plan_load
 from engine.cancel import CancelToken
 from engine.errors import ModelError
+from engine.inspection import inspect_model
 from engine.kv.precision import KVBits
-from engine.loader import inspect_model, load_model
+from engine.loader import load_model
 from engine.model_info import ModelFormat, ModelInfo
 
 GIB = 1 << 30
@@ -52,6 +54,14 @@ def test_quantized_bytes_count_scales_and_biases() -> None:
     assert kv_nbytes_per_token(info, METAL, KVBits.BITS_8) == values * 8.5 / 8
     assert kv_nbytes_per_token(info, METAL, KVBits.BITS_4) == values * 4.5 / 8
     assert kv_nbytes_per_token(info, CPU, KVBits.BITS_4) == values * 5 / 8
+
+
+def test_heads_that_64_does_not_divide_cost_more() -> None:
+    info = dataclasses.replace(model_info(layers=40, kv_heads=8), head_dim=96)
+    # A 16-bit scale and bias for 32 values are a whole bit a value.
+    assert kv_nbytes_per_token(info, METAL, KVBits.BITS_4) == 2 * 40 * 8 * 96 * 5 / 8
+    undivided = dataclasses.replace(info, head_dim=80)
+    assert kv_nbytes_per_token(undivided, METAL, KVBits.BITS_4) == 2 * 40 * 8 * 80 * 2
 
 
 def test_what_the_weights_leave_is_the_context_that_fits() -> None:
