@@ -10,6 +10,8 @@ from typing import Any
 from tokenizers import Tokenizer
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
+from engine.cancel import CancelToken
+
 PIECE_CHARACTERS = 1 << 18
 """Longer texts are counted in pieces, which bounds the memory that counting takes."""
 
@@ -26,13 +28,21 @@ class TokenCounter:
         self._slow = None if backend else copy.deepcopy(tokenizer)
         self._lock = threading.Lock()
 
-    def count(self, text: str) -> int:
+    def count(self, text: str, cancel: CancelToken | None = None) -> int:
         """Return how many tokens `text` is, without tokens that a chat template adds.
 
         Exact up to `PIECE_CHARACTERS` characters; beyond, each further piece may count a token more or less.
+
+        Raises:
+            Cancelled: `cancel` was called; it is checked between pieces.
         """
-        with self._lock:
-            return sum(self._count(piece) for piece in _pieces(text))
+        tokens = 0
+        for piece in _pieces(text):
+            if cancel is not None:
+                cancel.check()
+            with self._lock:
+                tokens += self._count(piece)
+        return tokens
 
     def _count(self, piece: str) -> int:
         if self._fast is not None:

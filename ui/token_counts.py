@@ -105,6 +105,5 @@ class TokenCounts(QObject):
 def _count_all(counter: TokenCounter, texts: Sequence[str], cancel: CancelToken) -> dict[str, int]:
     counts = {}
     for text in texts:
-        cancel.check()
-        counts[text] = counter.count(text)
+        counts[text] = counter.count(text, cancel)
     return counts

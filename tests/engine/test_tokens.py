@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
 from engine.cancel import CancelToken
+from engine.errors import Cancelled
 from engine.gguf.header import read_header
 from engine.gguf.tokenizer import build_tokenizer
 from engine.tokens import PIECE_CHARACTERS, TokenCounter, encode
@@ -43,6 +44,22 @@ def test_long_texts_are_counted_to_the_end(line: str) -> None:
     text = line * ((3 * PIECE_CHARACTERS + 1234) // len(line))
 
     assert _BYTE_COUNTER.count(text) == len(text)
+
+
+def test_a_long_count_stops_between_two_pieces() -> None:
+    class CancelAtSecondCheck(CancelToken):
+        num_checks = 0
+
+        def check(self) -> None:
+            self.num_checks += 1
+            if self.num_checks == 2:
+                self.cancel()
+            super().check()
+
+    cancel = CancelAtSecondCheck()
+    with pytest.raises(Cancelled):
+        _BYTE_COUNTER.count("x" * (3 * PIECE_CHARACTERS), cancel)
+    assert cancel.num_checks == 2
 
 
 def test_counting_in_pieces_is_almost_exact(starter_tokenizer: PreTrainedTokenizerFast) -> None:
