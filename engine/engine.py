@@ -19,9 +19,10 @@ from engine.cancel import CancelToken
 from engine.errors import ContextOverflowError, ModelError
 from engine.events import GenerationEvent, LoadProgress
 from engine.generate import Generation
+from engine.inspection import inspect_model
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVBits
-from engine.loader import inspect_model, load_model
+from engine.loader import load_model
 from engine.memory import available_nbytes
 from engine.model import ChatMessage, Model
 from engine.model_info import ModelInfo
@@ -98,8 +99,9 @@ class Engine:
         except BaseException:
             mx.clear_cache()
             raise
+        counter = model.token_counter()
+        self.loaded = LoadedModel(info, self._backend, plan, counter, measure_template(model, counter))
         self._model = model
-        self.loaded = LoadedModel(info, self._backend, plan, model.token_counter(), measure_template(model))
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
 

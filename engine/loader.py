@@ -25,8 +25,6 @@ from engine.model_info import ModelInfo
 from engine.placement import Placement
 from engine.safetensors_header import read_folder
 
-__all__ = ["inspect_model", "load_model"]
-
 logger = logging.getLogger(__name__)
 
 OnProgress = Callable[[LoadProgress], None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.model import ChatMessage, Model
+from engine.tokens import TokenCounter
 
 _WORD = "word"
 
@@ -35,10 +36,10 @@ class TemplateTokens:
         return first + (num_turns - 1) * self.pair // 2
 
 
-def measure_template(model: Model) -> TemplateTokens:
-    """Render three tiny conversations and solve for the parts."""
+def measure_template(model: Model, counter: TokenCounter) -> TemplateTokens:
+    """Render three tiny conversations and solve for the parts; `counter` is the model's."""
     question, answer = ChatMessage("user", _WORD), ChatMessage("assistant", _WORD)
-    word = model.token_counter().count(_WORD)
+    word = counter.count(_WORD)
     first = len(model.render([question])) - word
     three = len(model.render([question, answer, question])) - 3 * word
     with_system = len(model.render([ChatMessage("system", _WORD), question])) - 2 * word

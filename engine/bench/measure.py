@@ -88,9 +88,10 @@ def _load_octavo(path: Path) -> _Generator:
     from engine.cancel import CancelToken
     from engine.events import Token
     from engine.generate import Generation
+    from engine.inspection import inspect_model
     from engine.kv.cache import SequenceCache
     from engine.kv.precision import KVBits
-    from engine.loader import inspect_model, load_model
+    from engine.loader import load_model
     from engine.memory import available_nbytes
     from engine.sampling import SamplingParams
 

@@ -30,7 +30,8 @@ def test_parts_add_up() -> None:
     ],
 )
 def test_texts_and_template_are_the_rendered_prompt(starter: Model, messages: list[ChatMessage]) -> None:
-    counter, cost = starter.token_counter(), measure_template(starter)
+    counter = starter.token_counter()
+    cost = measure_template(starter, counter)
     texts = sum(counter.count(message.content) for message in messages)
     has_system_prompt = messages[0].role == "system"
     around = cost.around(len(messages) - has_system_prompt, has_system_prompt)
