@@ -12,7 +12,6 @@ class LoadStage(enum.Enum):
     READING = "Reading the files"
     WEIGHTS = "Loading the weights"
     TOKENIZER = "Preparing the tokenizer"
-    WARMING = "Warming up"
 
 
 @dataclass(frozen=True)

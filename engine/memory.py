@@ -16,11 +16,6 @@ def available_nbytes() -> int:
     return available if container is None else min(available, container)
 
 
-def footprint_nbytes() -> int:
-    """Return the bytes of memory that this process holds."""
-    return int(psutil.Process().memory_info().rss)
-
-
 def _cgroup_headroom_nbytes() -> int | None:
     """Return what the control group of this process may still take, None where nothing limits it."""
     limit, used = _read_count(_CGROUP / "memory.max"), _read_count(_CGROUP / "memory.current")

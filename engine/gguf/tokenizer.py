@@ -89,8 +89,6 @@ _SPLITTINGS = {
     "tekken": Splitting(_TEKKEN_SPLIT, whole_words=True, adds_bos=True),
 }
 
-SUPPORTED_PRE_TOKENIZERS = tuple(_SPLITTINGS)
-
 
 @dataclass(frozen=True)
 class Vocabulary:
