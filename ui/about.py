@@ -16,9 +16,9 @@ MLX and mlx-lm: MIT
 Qt and PySide6: LGPL-3.0
 OpenBLAS: BSD-3-Clause
 pypdfium2: Apache-2.0 or BSD-3-Clause, with PDFium: BSD-3-Clause
-python-docx, charset-normalizer, platformdirs, tomli-w: MIT
+charset-normalizer, platformdirs, tomli-w: MIT
 sqlite-utils, huggingface_hub, transformers, tokenizers: Apache-2.0
-click, Pygments, psutil: BSD"""
+click, lxml, Pygments, psutil: BSD"""
 
 
 class AboutDialog(QDialog):
