@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
-from app.store.errors import NotFoundError
+from app.store.errors import NotFoundError, StoreError
 from app.store.records import Message
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
@@ -23,6 +24,7 @@ from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
 from ui.token_counts import TokenCounts
 
+log = logging.getLogger(__name__)
 _METER_MS = 1000
 """How often the context meter follows a reply that is being written."""
 
@@ -163,8 +165,11 @@ class ChatController(QObject):
         self.attachments.taken()
 
     def shut_down(self) -> None:
-        """Save the draft and stop what runs beside the engine."""
-        self.session.save_draft()
+        """Save the draft, as far as the disk allows, and stop what runs beside the engine."""
+        try:
+            self.session.save_draft()
+        except StoreError:
+            log.exception("the draft could not be saved")
         self.attachments.stop()
         self._counts.stop()
 

@@ -102,13 +102,15 @@ class MainWindow(QMainWindow):
             self.chat.add_files(files)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Save, stop the engine and let the window go."""
+        """Save, stop the engine and let the window go, whatever cannot be saved."""
         self.closing.emit()
         self._geometry.save()
         self.inspector.commit()
         self._settings.save()
-        self.chat.shut_down()
-        self._engine.shutdown()
+        try:
+            self.chat.shut_down()
+        finally:
+            self._engine.shutdown()
         event.accept()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

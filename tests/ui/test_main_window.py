@@ -112,6 +112,15 @@ def test_a_draft_is_saved_while_the_window_stays_open(desk: Desk, qtbot: QtBot) 
     qtbot.waitUntil(lambda: desk.store.conversation(conversation_id).draft == "Precious", timeout=WAIT_MS)
 
 
+def test_the_engine_ends_even_when_a_draft_cannot_be_saved(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    window.start([])
+    write(window, qtbot, "Lost")
+    desk.store._connection._db.execute("PRAGMA query_only=ON")
+    window.close()
+    assert window._engine._worker.isFinished()
+
+
 def test_new_conversations_do_not_pile_up_unused(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
     for _ in range(3):
