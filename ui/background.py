@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from PySide6.QtCore import QObject, QRunnable, QThreadPool, Signal
+from PySide6.QtCore import QDeadlineTimer, QObject, QRunnable, QThreadPool, Signal
 
 from engine.cancel import CancelToken
 from engine.errors import Cancelled
@@ -49,10 +49,13 @@ class BackgroundJob(QObject):
 
     @classmethod
     def cancel_all(cls, wait_ms: int) -> bool:
-        """Ask every running job to stop and wait up to `wait_ms`; return whether all threads have ended."""
-        for job in list(_Relay.current().jobs.values()):
-            job.cancel()
-        return QThreadPool.globalInstance().waitForDone(wait_ms)
+        """Ask every job to stop, in whichever pool, wait up to `wait_ms`, and return whether all have ended."""
+        deadline = QDeadlineTimer(wait_ms)
+        calls = list(_Relay.current().jobs)
+        for call in calls:
+            call.token.cancel()
+        ended = [call.ended.wait(deadline.remainingTime() / 1000) for call in calls]
+        return QThreadPool.globalInstance().waitForDone(deadline) and all(ended)
 
     def tell_progress(self) -> None:
         """Emit the latest report; the relay calls this in the UI thread."""
@@ -76,6 +79,7 @@ class _Call:
     def __init__(self, work: Work, relay: _Relay) -> None:
         self.relay = relay
         self.token = CancelToken()
+        self.ended = threading.Event()
         self.result: Any = None
         self.error: Exception | None = None
         self._work = work
@@ -89,6 +93,7 @@ class _Call:
             self.result = self._work(self.token, self._report)
         except Exception as error:
             self.error = error
+        self.ended.set()
         self.relay.ended.emit(self)
 
     def take_reports(self) -> list[Any]:

@@ -4,7 +4,7 @@ import gc
 import threading
 
 import pytest
-from PySide6.QtCore import QObject, QThread
+from PySide6.QtCore import QObject, QThread, QThreadPool
 from pytestqt.qtbot import QtBot
 
 from engine.cancel import CancelToken
@@ -102,6 +102,20 @@ def test_a_job_that_was_cancelled_before_its_turn_never_runs(qtbot: QtBot) -> No
     qtbot.waitUntil(lambda: bool(listener.heard))
     assert listener.heard == [("cancelled", None)]
     assert not ran
+
+
+def test_jobs_of_every_pool_are_waited_for(qtbot: QtBot) -> None:
+    pool, begun, ended = QThreadPool(), threading.Barrier(3), []
+
+    def work(cancel: CancelToken, _report: Report) -> None:
+        begun.wait()
+        cancel.wait(60)
+        ended.append(1)
+
+    jobs = [BackgroundJob(work).start(), BackgroundJob(work).start(pool)]
+    begun.wait()
+    assert BackgroundJob.cancel_all(10_000)
+    assert len(ended) == len(jobs)
 
 
 def test_of_many_reports_the_last_one_always_arrives_and_before_the_result(qtbot: QtBot) -> None:

@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass
 from functools import partial
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QThreadPool, Signal
 
 from app.models.download import DownloadProgress, get_model
 from app.models.library import InstalledModel, ModelLibrary
@@ -16,6 +16,8 @@ from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
 
 _SPEED_WINDOW_S = 5.0
+_MAX_DOWNLOADS = 8
+"""Run at once; further ones wait for one of them to end."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,14 @@ class Downloads(QObject):
         super().__init__(parent)
         self._library = library
         self._running: dict[str, _Download] = {}
+        # Not the common pool: it has a thread for each core, and downloads would keep documents waiting.
+        self._pool = QThreadPool(self)
+        self._pool.setMaxThreadCount(_MAX_DOWNLOADS)
 
     def start(self, source: str) -> None:
         """Get a model, or go on with getting it."""
         if source not in self._running:
-            self._running[source] = _Download(self._make_job(source).start())
+            self._running[source] = _Download(self._make_job(source).start(self._pool))
             self.changed.emit(source)
 
     def stop(self, source: str) -> None:
