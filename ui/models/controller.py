@@ -52,18 +52,21 @@ class ModelController(QObject):
         self._notifications = notifications
         self._window = window
         self._chooser: ModelChooser | None = None
+        self._has_models: bool | None = None
         self.downloads.finished.connect(self._on_downloaded)
         self.downloads.failed.connect(self._on_download_failed)
         engine.model_loaded.connect(self._on_loaded)
 
     @property
     def has_models(self) -> bool:
-        """Whether any model is on this computer."""
-        try:
-            return bool(self.library.installed())
-        except OctavoError as error:
-            self._notifications.error("The list of models cannot be read", error)
-            return False
+        """Whether any model is on this computer; the disk is asked only after the library has changed."""
+        if self._has_models is None:
+            try:
+                self._has_models = bool(self.library.installed())
+            except OctavoError as error:
+                self._has_models = False
+                self._notifications.error("The list of models cannot be read", error)
+        return self._has_models
 
     def load_last(self) -> None:
         """Load the model that was used last, when it is still there."""
@@ -88,7 +91,7 @@ class ModelController(QObject):
         self._chooser.exec()
         self._chooser.deleteLater()
         self._chooser = None
-        self.library_changed.emit()
+        self._tell_change()
 
     def prepare(self, model: InstalledModel) -> None:
         """Show what a model will take, and load it when the user agrees."""
@@ -114,8 +117,12 @@ class ModelController(QObject):
     def _on_loaded(self, loaded: LoadedModel) -> None:
         self._settings.update(model=str(loaded.info.path))
 
-    def _on_downloaded(self, source: str, model: InstalledModel) -> None:
+    def _tell_change(self) -> None:
+        self._has_models = None
         self.library_changed.emit()
+
+    def _on_downloaded(self, source: str, model: InstalledModel) -> None:
+        self._tell_change()
         if source == STARTER_ID and self._chooser is None and self._engine.state is EngineState.EMPTY:
             self._engine.load(model.path, self._settings.value.kv_bits)
         elif self._chooser is None:
