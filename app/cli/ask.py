@@ -159,6 +159,8 @@ class _TextOutput:
                 f"stopped by {stats.stop_reason.value}]",
                 file=sys.stderr,
             )
+            if stats.kv_note is not None:
+                print(f"[{stats.kv_note}]", file=sys.stderr)
 
 
 class _JsonOutput:

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import dataclasses
+
+from engine.events import GenerationStats, StopReason
+from ui.chat.reply_status import stats_text
+
+STATS = GenerationStats(
+    prompt_tokens=6_031,
+    reused_tokens=5_000,
+    completion_tokens=1,
+    ttft_s=0.844,
+    prefill_tps=100,
+    decode_tps=12.34,
+    kv_bits=4,
+    kv_nbytes=1,
+    peak_nbytes=1,
+    stop_reason=StopReason.END,
+)
+
+
+def test_the_figures_of_a_reply_are_one_line() -> None:
+    line = "12.3 tok/s · first token 0.84 s · 1 token · reused 5,000 of 6,031 · end"
+    assert stats_text(STATS) == line
+    note = "30 of 30 layers keep their cache at 16 bits."
+    assert stats_text(dataclasses.replace(STATS, kv_note=note)) == f"{line} · {note}"
