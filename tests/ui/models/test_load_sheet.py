@@ -16,7 +16,7 @@ GB = 1_000_000_000
 
 
 def info_of(path: Path) -> ModelInfo:
-    """A model whose keys and values take 2 x 10 x 4 x 50 = 4,000 numbers a token."""
+    """A model whose keys and values take 2 x 10 x 4 x 64 = 5,120 numbers a token."""
     return ModelInfo(
         path=path,
         format=ModelFormat.MLX,
@@ -26,7 +26,7 @@ def info_of(path: Path) -> ModelInfo:
         num_layers=10,
         num_heads=8,
         num_kv_heads=4,
-        head_dim=50,
+        head_dim=64,
         context_tokens=32_768,
         vocab_size=100,
         num_parameters=7 * GB,
@@ -63,15 +63,15 @@ def test_a_part_of_the_context_is_a_warning_and_a_lower_precision_holds_more(
     if backend.device is not Device.CPU:
         pytest.skip("the numbers are those of float32 activations")
     weights_nbytes, reserve_nbytes, num_tokens = round(4.4 * GB), 1 << 30, 10_000
-    available_nbytes = weights_nbytes + reserve_nbytes + num_tokens * 16_000
+    available_nbytes = weights_nbytes + reserve_nbytes + num_tokens * 20_480
     sheet._on_inspected((info_of(tmp_path), available_nbytes))
     assert sheet._load.isEnabled()
     assert sheet._values["Context that fits"].text() == "10,000 of 32,768 tokens"
-    assert sheet._values["KV cache per token"].text() == "16 KB"
+    assert sheet._values["KV cache per token"].text() == "20 KB"
     assert sheet._verdict.property("kind") == "warning"
     sheet._precision._group.button(8).click()
     assert sheet.bits is KVBits.BITS_8
-    assert sheet._values["KV cache per token"].text() == "4.5 KB"
+    assert sheet._values["KV cache per token"].text() == "5.8 KB"
     assert sheet._values["Context that fits"].text() == "32,768 of 32,768 tokens"
 
 
