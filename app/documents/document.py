@@ -34,8 +34,3 @@ class Document:
     num_textless_pages: int = 0
     encoding: str | None = None
     encoding_guessed: bool = False
-
-    @property
-    def num_chars(self) -> int:
-        """Characters of the text."""
-        return len(self.text)

@@ -111,10 +111,6 @@ class ActionBar(QWidget):
         self._row.addWidget(button)
         button.focus_changed.connect(self._update)
 
-    def add_widget(self, widget: QWidget) -> None:
-        """Append something that is always seen."""
-        self._row.addWidget(widget)
-
     @property
     def focus_stops(self) -> list[QWidget]:
         """The buttons, in order."""

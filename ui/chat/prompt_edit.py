@@ -66,11 +66,6 @@ class PromptEdit(QPlainTextEdit):
         self.textChanged.connect(self._on_text_changed)
         self._fit_height()
 
-    @property
-    def is_composing(self) -> bool:
-        """Whether an input method holds text that is not entered yet."""
-        return self._is_composing
-
     def set_text(self, text: str) -> None:
         """Replace the text without telling that the user did it; the cursor goes to the end."""
         self._is_setting = True

@@ -70,11 +70,6 @@ class ConversationScroller(QScrollArea):
         bar.rangeChanged.connect(self._on_range_changed)
         bar.valueChanged.connect(self._on_value_changed)
 
-    @property
-    def is_following(self) -> bool:
-        """Whether the view stays at the end as the column grows."""
-        return self._is_following
-
     def append(self, widget: QWidget) -> None:
         """Put `widget` at the end of the column."""
         self._widgets.append(widget)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QLabel,
-    QPushButton,
-    QStackedLayout,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import QEvent, QTimer, Signal
+from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.store.records import Message, Role
 from engine.events import PrefillProgress
@@ -52,15 +46,14 @@ class ChatView(QWidget):
         self._has_earlier = False
         self._stream: ReplyMessage | None = None
         self._are_actions_enabled = True
-        self._placeholder = Placeholder(self)
         self._earlier = QPushButton("Load earlier messages")
         self._earlier.setProperty("kind", "flat")
         self._earlier.clicked.connect(self._ask_earlier)
         self._earlier.hide()
         self.scroller = ConversationScroller(self._earlier, self)
-        self._stack = QStackedLayout(self)
-        self._stack.addWidget(self._placeholder)
-        self._stack.addWidget(self.scroller)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.addWidget(self.scroller)
         self._idle = QTimer(self)
         self._idle.setInterval(0)
         self._idle.timeout.connect(self._build_one)
@@ -70,10 +63,6 @@ class ChatView(QWidget):
     def message_ids(self) -> list[int]:
         """Ids of the messages that are shown, in order, those still to be made included."""
         return [message.id for message in self._pending] + [widget.message.id for widget in self._widgets]
-
-    def set_placeholder(self, title: str, text: str) -> None:
-        """Say what an empty conversation shows."""
-        self._placeholder.show_words(title, text)
 
     def set_actions_enabled(self, is_enabled: bool) -> None:
         """Allow regenerate, edit and switching versions, or not while a reply is written."""
@@ -177,7 +166,6 @@ class ChatView(QWidget):
         self._earlier.setVisible(self._has_earlier and not self._pending)
         for widget in self._widgets:
             widget.set_latest(widget is self._widgets[-1])
-        self._stack.setCurrentWidget(self.scroller if self._widgets else self._placeholder)
 
     def _clear(self) -> None:
         self._stream = None
@@ -193,30 +181,3 @@ class ChatView(QWidget):
     def _ask_earlier(self) -> None:
         self._earlier.hide()
         self.earlier_requested.emit()
-
-
-class Placeholder(QWidget):
-    """What an empty conversation says."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._title = QLabel("Ask a question", alignment=Qt.AlignmentFlag.AlignCenter, wordWrap=True)
-        self._title.setProperty("kind", "title")
-        self._text = QLabel(
-            "Write below, or drag a document here and ask about it.",
-            alignment=Qt.AlignmentFlag.AlignCenter,
-            wordWrap=True,
-        )
-        self._text.setProperty("kind", "muted")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(40, 20, 40, 20)
-        column.setSpacing(10)
-        column.addStretch(2)
-        column.addWidget(self._title)
-        column.addWidget(self._text)
-        column.addStretch(3)
-
-    def show_words(self, title: str, text: str) -> None:
-        """Show other words."""
-        self._title.setText(title)
-        self._text.setText(text)

@@ -481,14 +481,6 @@ def test_wheel_and_page_keys_over_a_message_scroll_the_conversation(
     assert bar_state(view)[0] > 0
 
 
-def test_an_empty_conversation_says_what_to_do(qtbot: QtBot, view: ChatView) -> None:
-    view.set_placeholder("Welcome", "Drag a document here.")
-    assert "Welcome\nDrag a document here." in shown_text(view)
-    view.append_message(user(1, "hi"))
-    settle(qtbot, view)
-    assert "Welcome" not in shown_text(view)
-
-
 def test_another_conversation_replaces_the_first_and_its_stream(qtbot: QtBot, view: ChatView) -> None:
     view.show_messages([reply(1, "", MessageState.STREAMING)], has_earlier=False)
     view.begin_stream(1)
