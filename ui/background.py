@@ -49,7 +49,7 @@ class BackgroundJob(QObject):
 
     @classmethod
     def cancel_all(cls, wait_ms: int) -> bool:
-        """Ask every job to stop, in whichever pool, wait up to `wait_ms`, and return whether all have ended."""
+        """Ask the jobs of all pools to stop, wait up to `wait_ms`, and return whether they have ended."""
         deadline = QDeadlineTimer(wait_ms)
         calls = list(_Relay.current().jobs)
         for call in calls:
