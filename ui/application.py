@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QApplication, QMessageBox
 
 from app.logs import set_up_logging
@@ -116,5 +116,6 @@ def _close_on_signals(window: MainWindow) -> QTimer:
 
 def _refuse(sentence: str) -> int:
     box = QMessageBox(QMessageBox.Icon.Warning, "Octavo", sentence)
+    box.setTextFormat(Qt.TextFormat.PlainText)
     box.exec()
     return 1

@@ -17,6 +17,7 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplica
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from engine.errors import OctavoError
+from ui.plain_text import plain_label
 from ui.theme import Theme
 
 log = logging.getLogger(__name__)
@@ -129,10 +130,9 @@ class NotificationBar(QFrame):
         self.setAccessibleName("Notification")
         self._notices: list[Notice] = []
         self._icon = QLabel()
-        self._title = QLabel()
+        self._title = plain_label()
         self._title.setProperty("kind", "heading")
-        self._message = QLabel()
-        self._message.setWordWrap(True)
+        self._message = plain_label(wraps=True)
         self._copy = QPushButton("Copy details")
         self._copy.setProperty("kind", "flat")
         self._copy.setAccessibleName("Copy details of the error")

@@ -17,6 +17,7 @@ from PySide6.QtWidgets import (
 from engine.engine import LoadedModel
 from engine.events import LoadProgress, LoadStage
 from engine.wording import format_nbytes
+from ui.plain_text import plain_tip
 from ui.theme import Theme
 
 _THEME_ICONS = {"system": "contrast", "light": "sun", "dark": "moon"}
@@ -77,8 +78,10 @@ class TopBar(QWidget):
             self.model_button.setAccessibleName(f"Model: {loaded.info.name}. Choose another")
             weights = format_nbytes(loaded.plan.weights_nbytes)
             self.model_button.setToolTip(
-                f"{loaded.info.name}\n{loaded.info.quantization}, {weights} in memory, "
-                f"{loaded.plan.fitting_tokens:,} tokens of context"
+                plain_tip(
+                    f"{loaded.info.name}\n{loaded.info.quantization}, {weights} in memory, "
+                    f"{loaded.plan.fitting_tokens:,} tokens of context"
+                )
             )
 
     def set_progress(self, progress: LoadProgress | None) -> None:

@@ -8,6 +8,7 @@ from PySide6.QtCore import QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFocusEvent, QGuiApplication, QPaintEvent
 from PySide6.QtWidgets import QHBoxLayout, QToolButton, QWidget
 
+from ui.plain_text import plain_tip
 from ui.theme import Theme
 
 _ICON = QSize(16, 16)
@@ -33,7 +34,7 @@ class IconButton(QToolButton):
         self._is_quiet = quiet
         self._is_revealed = False
         self.setIconSize(_ICON)
-        self.setToolTip(name)
+        self.setToolTip(plain_tip(name))
         self.setAccessibleName(name)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
@@ -46,7 +47,7 @@ class IconButton(QToolButton):
 
     def set_name(self, name: str) -> None:
         """Change the tool tip and the name for screen readers."""
-        self.setToolTip(name)
+        self.setToolTip(plain_tip(name))
         self.setAccessibleName(name)
 
     def restyle(self) -> None:

@@ -20,6 +20,7 @@ from app.store.records import Attachment
 from ui.chat.attachments import AttachmentChip, ChipState
 from ui.chat.buttons import IconButton
 from ui.chat.elided_label import ElidedLabel
+from ui.plain_text import plain_label, plain_tip
 from ui.theme import Theme
 
 _MAX_TITLE_WIDTH = 330
@@ -32,7 +33,7 @@ class SentDocument(QFrame):
     def __init__(self, attachment: Attachment, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setProperty("kind", "row")
-        self.setToolTip(attachment.source)
+        self.setToolTip(plain_tip(attachment.source))
         title = ElidedLabel(attachment.title, _MAX_TITLE_WIDTH)
         detail = ElidedLabel(_detail(attachment), _MAX_TITLE_WIDTH)
         detail.setProperty("kind", "faint")
@@ -73,7 +74,7 @@ class DraftDocument(QFrame):
         self._title = ElidedLabel("", _MAX_TITLE_WIDTH)
         self._detail = ElidedLabel("", _MAX_TITLE_WIDTH)
         self._detail.setProperty("kind", "faint")
-        self._error = QLabel(wordWrap=True)
+        self._error = plain_label(wraps=True)
         self._error.setProperty("kind", "danger")
         self._error.setFixedWidth(_MAX_TITLE_WIDTH)
         self._bar = QProgressBar(textVisible=False)

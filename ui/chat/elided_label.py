@@ -6,6 +6,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
+from ui.plain_text import plain_tip
+
 
 class ElidedLabel(QLabel):
     """A label of at most `max_width` pixels; what does not fit is in the tool tip."""
@@ -28,7 +30,7 @@ class ElidedLabel(QLabel):
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
         text = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
-        tip = self.text() if text != self.text() else ""
+        tip = plain_tip(self.text()) if text != self.text() else ""
         if tip != self.toolTip():
             self.setToolTip(tip)
         painter = QPainter(self)

@@ -13,6 +13,7 @@ from ui.chat.markdown_body import MarkdownBody
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reply_status import prefill_text, state_text, stats_text
 from ui.markdown.style import MarkdownStyle
+from ui.plain_text import plain_label
 
 _STATE_KINDS = {MessageState.FAILED: "danger", MessageState.INTERRUPTED: "warning"}
 
@@ -32,7 +33,7 @@ class ReplyMessage(MessageWidget):
         self._text = ""
         self._body: MarkdownBody | None = None
         self._waiting: WaitingLine | None = None
-        self._state = QLabel(wordWrap=True)
+        self._state = plain_label(wraps=True)
         self._stats = ElidedLabel()
         self._stats.setProperty("kind", "faint")
         self._regenerate = IconButton("refresh", "Answer again", quiet=True)

@@ -9,6 +9,7 @@ from typing import Any
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 
 from app.store.records import Conversation
+from ui.plain_text import plain_tip
 
 Index = QModelIndex | QPersistentModelIndex
 Row = str | Conversation
@@ -104,7 +105,8 @@ class ConversationListModel(QAbstractListModel):
         if role == WRITING_ROLE:
             return row.id == self._writing_id
         if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
-            return f"{row.title}\nLast changed {age_text(row.updated_at, datetime.now().astimezone())}"
+            words = f"{row.title}\nLast changed {age_text(row.updated_at, datetime.now().astimezone())}"
+            return plain_tip(words) if role == Qt.ItemDataRole.ToolTipRole else words
         return None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:

@@ -24,6 +24,7 @@ from PySide6.QtGui import (
 
 from ui.markdown.document import parse_markdown
 from ui.markdown.style import PARAGRAPH_GAP, MarkdownStyle
+from ui.plain_text import plain_tip
 
 QUOTE_LEVEL = QTextFormat.Property.BlockQuoteLevel
 _CODE_LANGUAGE = QTextFormat.Property.BlockCodeLanguage
@@ -193,7 +194,7 @@ class MarkdownWriter:
     def _make_link(self, target: QTextCharFormat, address: str) -> None:
         target.setAnchor(True)
         target.setAnchorHref(address)
-        target.setToolTip(address)
+        target.setToolTip(plain_tip(address))
         target.setForeground(self._style.link)
         target.setFontUnderline(True)
 

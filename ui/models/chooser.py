@@ -30,6 +30,7 @@ from ui.background import BackgroundJob, Report
 from ui.models.download_bar import DownloadBar
 from ui.models.downloads import Downloads
 from ui.models.row import ModelRow
+from ui.plain_text import plain_label
 from ui.theme import Theme
 
 
@@ -56,9 +57,8 @@ class ModelChooser(QDialog):
         self._library = library
         self._downloads = downloads
         self._loaded_path = loaded_path
-        self._message = QLabel()
+        self._message = plain_label(wraps=True)
         self._message.setProperty("kind", "danger")
-        self._message.setWordWrap(True)
         self._message.hide()
         self._hub_id = QLineEdit()
         self._hub_id.setPlaceholderText("mlx-community/Qwen3-4B-4bit")
@@ -231,6 +231,7 @@ class ModelChooser(QDialog):
             else f"Forget {model.title}? Its files stay where they are."
         )
         box = QMessageBox(QMessageBox.Icon.NoIcon, "Remove model", question, parent=self)
+        box.setTextFormat(Qt.TextFormat.PlainText)
         remove = box.addButton(
             "Delete" if model.managed else "Forget", QMessageBox.ButtonRole.DestructiveRole
         )

@@ -31,6 +31,7 @@ from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
 from ui.inspector.precision import PrecisionButtons
+from ui.plain_text import plain_label
 from ui.theme import Theme
 
 _NAMES = (
@@ -54,19 +55,16 @@ class LoadSheet(QDialog):
         self._present = present
         self._info: ModelInfo | None = None
         self._available_nbytes = 0
-        self._title = QLabel(model.title)
+        self._title = plain_label(model.title, wraps=True)
         self._title.setProperty("kind", "title")
-        self._title.setWordWrap(True)
-        self._subtitle = QLabel("Reading the model's description…")
+        self._subtitle = plain_label("Reading the model's description…", wraps=True)
         self._subtitle.setProperty("kind", "muted")
-        self._subtitle.setWordWrap(True)
         self._precision = PrecisionButtons()
         self._precision.set_bits(bits)
         self._precision.bits_chosen.connect(self._refresh)
-        self._values = {name: QLabel("–") for name in _NAMES}
+        self._values = {name: plain_label("–") for name in _NAMES}
         self._bar = MemoryBar()
-        self._verdict = QLabel()
-        self._verdict.setWordWrap(True)
+        self._verdict = plain_label(wraps=True)
         self._cancel = QPushButton("Cancel")
         self._cancel.clicked.connect(self.reject)
         self._load = QPushButton("Load")

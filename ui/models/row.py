@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QVBoxLayout, QWidget
+
+from ui.plain_text import plain_label
 
 
 class ModelRow(QFrame):
@@ -12,11 +14,10 @@ class ModelRow(QFrame):
     def __init__(self, title: str, detail: str) -> None:
         super().__init__()
         self.setProperty("kind", "row")
-        name = QLabel(title)
+        name = plain_label(title)
         name.setProperty("kind", "heading")
-        more = QLabel(detail)
+        more = plain_label(detail, wraps=True)
         more.setProperty("kind", "muted")
-        more.setWordWrap(True)
         words = QVBoxLayout()
         words.setSpacing(2)
         words.addWidget(name)
