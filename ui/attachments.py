@@ -17,7 +17,7 @@ from app.store.records import Attachment
 from engine.cancel import CancelToken
 from engine.errors import OctavoError
 from ui.background import BackgroundJob, Report
-from ui.chat.attachments import AttachmentChip, ChipState
+from ui.chat.attachments import AttachmentChip, ChipState, size_text
 from ui.token_counts import TokenCounts
 
 
@@ -194,20 +194,7 @@ def _chip(draft: _Draft, tokens_of: Callable[[Attachment], int | None]) -> Attac
         return AttachmentChip(
             draft.key, title, "", ChipState.FAILED, error=draft.error, encoding=draft.encoding
         )
-    detail = describe(attachment, tokens_of(attachment), draft.note)
-    return AttachmentChip(draft.key, title, detail, ChipState.READY, encoding=attachment.encoding)
-
-
-def describe(attachment: Attachment, tokens: int | None, note: str = "") -> str:
-    """Return a document's size in words: pages, characters and tokens, as far as they are known."""
-    parts = []
-    if attachment.num_pages is not None:
-        parts.append(f"{attachment.num_pages:,} page{'' if attachment.num_pages == 1 else 's'}")
-    if note:
-        parts.append(note)
-    parts.append(f"{len(attachment.text):,} characters")
-    if tokens is not None:
-        parts.append(f"{tokens:,} tokens")
+    detail = size_text(attachment, note=draft.note, tokens=tokens_of(attachment))
     if attachment.encoding is not None and attachment.encoding_guessed:
-        parts.append(f"{attachment.encoding}, guessed")
-    return " · ".join(parts)
+        detail += f" · {attachment.encoding}, guessed"
+    return AttachmentChip(draft.key, title, detail, ChipState.READY, encoding=attachment.encoding)

@@ -1,9 +1,11 @@
-"""What the composer shows of a document that is about to be sent."""
+"""What is shown of documents, those that are about to be sent and those that were."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+
+from app.store.records import Attachment
 
 
 class ChipState(enum.Enum):
@@ -34,3 +36,16 @@ class AttachmentChip:
     progress: tuple[int, int] | None = None
     error: str | None = None
     encoding: str | None = None
+
+
+def size_text(attachment: Attachment, *, note: str = "", tokens: int | None = None) -> str:
+    """Return a document's size in words: pages with a note on them, characters, and tokens where known."""
+    parts = []
+    if attachment.num_pages is not None:
+        parts.append(f"{attachment.num_pages:,} page{'' if attachment.num_pages == 1 else 's'}")
+    if note:
+        parts.append(note)
+    parts.append(f"{len(attachment.text):,} characters")
+    if tokens is not None:
+        parts.append(f"{tokens:,} tokens")
+    return " · ".join(parts)

@@ -17,7 +17,7 @@ from PySide6.QtWidgets import (
 
 from app.documents.encodings import ENCODINGS, encoding_label
 from app.store.records import Attachment
-from ui.chat.attachments import AttachmentChip, ChipState
+from ui.chat.attachments import AttachmentChip, ChipState, size_text
 from ui.chat.buttons import IconButton
 from ui.chat.elided_label import ElidedLabel
 from ui.plain_text import plain_label, plain_tip
@@ -35,10 +35,11 @@ class SentDocument(QFrame):
         self.setProperty("kind", "row")
         self.setToolTip(plain_tip(attachment.source))
         title = ElidedLabel(attachment.title, _MAX_TITLE_WIDTH)
-        detail = ElidedLabel(_detail(attachment), _MAX_TITLE_WIDTH)
+        size = size_text(attachment)
+        detail = ElidedLabel(size, _MAX_TITLE_WIDTH)
         detail.setProperty("kind", "faint")
         self._icon = QLabel()
-        self.setAccessibleName(f"Document: {attachment.title}, {_detail(attachment)}")
+        self.setAccessibleName(f"Document: {attachment.title}, {size}")
         words = QVBoxLayout()
         words.setSpacing(1)
         words.addWidget(title)
@@ -146,9 +147,3 @@ class DraftDocument(QFrame):
 
     def _ask_removal(self) -> None:
         self.removed.emit(self._chip.key)
-
-
-def _detail(attachment: Attachment) -> str:
-    pages = attachment.num_pages
-    parts = [f"{pages:,} page" if pages == 1 else f"{pages:,} pages"] if pages else []
-    return " · ".join([*parts, f"{len(attachment.text):,} characters"])
