@@ -35,15 +35,15 @@ from ui.theme import Theme
 
 
 class ModelChooser(QDialog):
-    """Lists, gets, imports and removes models; choosing one to load is asked for.
+    """Lists, gets and imports models; loading and removing one is asked for.
 
     Signals:
         load_requested: the `InstalledModel` to load.
-        removed: the `InstalledModel` that is gone.
+        removal_requested: the `InstalledModel` to remove.
     """
 
     load_requested = Signal(object)
-    removed = Signal(object)
+    removal_requested = Signal(object)
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class ModelChooser(QDialog):
         try:
             installed, unfinished = self._library.installed(), self._library.unfinished()
         except OctavoError as error:
-            self._say(error)
+            self.say(error)
             installed, unfinished = [], []
         contents = QWidget()
         contents.setObjectName("scrollContents")
@@ -191,7 +191,7 @@ class ModelChooser(QDialog):
         try:
             source = HubSource.parse(text).id
         except OctavoError as error:
-            self._say(error)
+            self.say(error)
             return
         self._message.hide()
         self._hub_id.clear()
@@ -221,7 +221,7 @@ class ModelChooser(QDialog):
         self._message.hide()
         job = BackgroundJob(work)
         job.done.connect(self._on_imported)
-        job.failed.connect(self._say)
+        job.failed.connect(self.say)
         job.start()
 
     def _remove(self, model: InstalledModel) -> None:
@@ -237,15 +237,8 @@ class ModelChooser(QDialog):
         )
         box.setDefaultButton(box.addButton(QMessageBox.StandardButton.Cancel))
         box.exec()
-        if box.clickedButton() is not remove:
-            return
-        try:
-            self._library.remove(model.id)
-        except OctavoError as error:
-            self._say(error)
-        else:
-            self.removed.emit(model)
-        self.refresh()
+        if box.clickedButton() is remove:
+            self.removal_requested.emit(model)
 
     def _on_imported(self, _model: InstalledModel) -> None:
         self.refresh()
@@ -255,9 +248,10 @@ class ModelChooser(QDialog):
         self.refresh()
 
     def _on_download_failed(self, _source: str, error: Exception) -> None:
-        self._say(error)
+        self.say(error)
 
-    def _say(self, error: Exception) -> None:
+    def say(self, error: Exception) -> None:
+        """Show what went wrong."""
         known = isinstance(error, OctavoError)
         self._message.setText(str(error) if known else f"Something unexpected happened: {error}")
         self._message.show()

@@ -11,8 +11,10 @@ from PySide6.QtWidgets import QWidget
 from app.models.library import InstalledModel, ModelLibrary
 from app.models.source import STARTER_ID
 from app.paths import AppPaths
+from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
+from ui.background import BackgroundJob, Report
 from ui.engine_thread import EngineState, EngineThread
 from ui.models.chooser import ModelChooser
 from ui.models.downloads import Downloads
@@ -87,7 +89,7 @@ class ModelController(QObject):
             self.library, self.downloads, loaded.info.path if loaded else None, self._window
         )
         self._chooser.load_requested.connect(self.prepare)
-        self._chooser.removed.connect(self._on_removed)
+        self._chooser.removal_requested.connect(self.remove)
         self._chooser.exec()
         self._chooser.deleteLater()
         self._chooser = None
@@ -103,6 +105,19 @@ class ModelController(QObject):
             if self._chooser is not None:
                 self._chooser.accept()
         sheet.deleteLater()
+
+    def remove(self, model: InstalledModel) -> None:
+        """Delete or forget a model, off this thread: large files take their time."""
+        library = self.library
+
+        def work(_cancel: CancelToken, _report: Report) -> InstalledModel:
+            library.remove(model.id)
+            return model
+
+        job = BackgroundJob(work)
+        job.done.connect(self._on_removed)
+        job.failed.connect(self._on_removal_failed)
+        job.start()
 
     def eject(self) -> None:
         """Unload the model and do not load it at the next start."""
@@ -138,3 +153,13 @@ class ModelController(QObject):
             self.eject()
         elif self._settings.value.model == str(model.path):
             self._settings.update(model=None)
+        if self._chooser is not None:
+            self._chooser.refresh()
+        self._tell_change()
+
+    def _on_removal_failed(self, error: Exception) -> None:
+        if self._chooser is not None:
+            self._chooser.say(error)
+            self._chooser.refresh()
+        else:
+            self._notifications.error("The model could not be removed", error)
