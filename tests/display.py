@@ -34,11 +34,15 @@ class XDisplay:
 
     Attributes:
         name: its name, such as `:1`.
-        environment: the environment for programs that shall open their windows on it.
     """
 
     name: str
-    environment: dict[str, str]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of now, changed so that a program opens its windows on this display."""
+        kept = {name: value for name, value in os.environ.items() if name != "WAYLAND_DISPLAY"}
+        return kept | {"DISPLAY": self.name, "QT_QPA_PLATFORM": "xcb"}
 
     def xdotool(self, *arguments: str) -> str:
         """Run xdotool on this display and return what it printed, nothing when it failed or found nothing."""
@@ -70,12 +74,11 @@ def x_display(tmp_path_factory: pytest.TempPathFactory) -> Iterator[XDisplay]:
         os.close(writer)
         name = f":{os.read(reader, 16).decode().strip()}"
         assert name != ":", "Xvfb ended before it had a display"
-        environment = os.environ | {"DISPLAY": name, "QT_QPA_PLATFORM": "xcb"}
-        environment.pop("WAYLAND_DISPLAY", None)
+        display = XDisplay(name)
         started = tmp_path_factory.mktemp("openbox") / "started"
-        _start(stack, ["openbox", "--startup", f"touch {started}"], env=environment)
+        _start(stack, ["openbox", "--startup", f"touch {started}"], env=display.environment)
         wait_until(started.exists, 30, "openbox")
-        yield XDisplay(name, environment)
+        yield display
 
 
 def _start(

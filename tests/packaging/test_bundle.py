@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import subprocess
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from app.paths import AppPaths
-from app.settings import Settings, save_settings
-from engine.sampling import SamplingParams
-from tests.display import XDisplay, wait_until
+from tests.display import XDisplay
+from tests.driven_window import ANSWER_TIMEOUT_S, choose_model, driven_window
 
 PROGRAM = Path(__file__).parents[2] / "dist" / "octavo" / "octavo"
-ANSWER_TIMEOUT_S = 180
 
 pytestmark = [pytest.mark.slow, pytest.mark.bundle]
 
@@ -68,34 +64,9 @@ def test_the_window_answers_and_closes(
     model: Path, environment: dict[str, str], x_display: XDisplay, octavo_home: Path, tmp_path: Path
 ) -> None:
     paths = AppPaths(octavo_home)
-    save_settings(paths.settings_file, Settings(model=str(model), sampling=SamplingParams(max_tokens=24)))
-    on_display = environment | {"DISPLAY": x_display.name}
-    with subprocess.Popen([PROGRAM], env=on_display) as program:
-        try:
-            window = x_display.window(program.pid, "Octavo")
-            x_display.xdotool("windowactivate", "--sync", window)
-            x_display.xdotool("type", "--delay", "30", "What is the capital of France?")
-
-            def sent() -> bool:
-                """Press Enter, which leaves the question in the field until the model is loaded."""
-                x_display.xdotool("key", "Return")
-                return bool(messages(paths.conversations_db, "user"))
-
-            wait_until(sent, ANSWER_TIMEOUT_S, "the question is sent")
-            wait_until(
-                lambda: messages(paths.conversations_db, "assistant") not in ([], ["streaming"]),
-                ANSWER_TIMEOUT_S,
-                "an answer",
-            )
-            x_display.screenshot(tmp_path / "window.png")
-            assert messages(paths.conversations_db, "assistant") == ["complete"]
-            x_display.xdotool("key", "ctrl+q")
-            assert program.wait(30) == 0
-        finally:
-            program.kill()
-
-
-def messages(database: Path, role: str) -> list[str]:
-    """Return the states of the messages of a role, oldest first."""
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        return [state for (state,) in connection.execute("SELECT state FROM messages WHERE role = ?", [role])]
+    choose_model(paths, model)
+    with driven_window([PROGRAM], environment, x_display, paths) as window:
+        window.ask("What is the capital of France?")
+        x_display.screenshot(tmp_path / "window.png")
+        assert window.states("assistant") == ["complete"]
+        assert window.quit() == 0
