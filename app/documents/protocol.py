@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from app.child_process import JsonLines
 from app.documents.document import Document, DocumentError
 
 _PIECE_CHARS = 65_536
@@ -46,17 +47,14 @@ class DocumentReceiver:
 
     def __init__(self, on_progress: Callable[[int, int], None] | None = None) -> None:
         self._on_progress = on_progress
-        self._unfinished: list[bytes] = []
+        self._lines = JsonLines()
         self._texts: list[str] = []
         self.document: Document | None = None
 
     def feed(self, data: bytes) -> None:
         """Take what has arrived; raise `DocumentError` when it says that there is no document."""
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            self._take(json.loads(b"".join([*self._unfinished, end])))
-            self._unfinished.clear()
-        self._unfinished.append(rest)
+        for message in self._lines.feed(data):
+            self._take(message)
 
     def _take(self, message: dict[str, Any]) -> None:
         """Take one line."""

@@ -9,8 +9,9 @@ from functools import partial
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
 
-from app.models.download import DownloadProgress, get_model
+from app.models.download import get_model
 from app.models.library import InstalledModel, ModelLibrary
+from app.models.progress import DownloadProgress
 from engine.cancel import CancelToken
 from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
