@@ -8,6 +8,10 @@ from pathlib import Path
 
 import click
 
+from app.cli import COMMANDS, cli
+from app.desktop import has_display
+from engine.errors import OctavoError
+
 NO_DISPLAY = (
     "There is no display to open a window on. In a terminal, "
     '`octavo ask "your question" --file paper.pdf` does the same job.'
@@ -17,10 +21,9 @@ NO_DISPLAY = (
 def main() -> None:
     """Run a terminal command, or open the window when there is none; arguments may be files to attach."""
     arguments = sys.argv[1:]
-    if all(Path(argument).is_file() for argument in arguments):
+    is_command = bool(arguments) and arguments[0] in COMMANDS  # though there may be a file of that name
+    if not is_command and all(Path(argument).is_file() for argument in arguments):
         sys.exit(open_window([Path(argument) for argument in arguments]))
-    from app.cli import cli
-    from engine.errors import OctavoError
 
     try:
         cli()
@@ -31,20 +34,13 @@ def main() -> None:
 
 def open_window(files: list[Path]) -> int:
     """Open the window with `files` attached and return its exit status."""
-    if not _has_display():
+    if not has_display() and not os.environ.get("QT_QPA_PLATFORM"):
         click.echo(NO_DISPLAY, err=True)
         return 2
     from app.paths import AppPaths
     from ui.application import main as run_window
 
     return run_window(AppPaths.from_environment(), files)
-
-
-def _has_display() -> bool:
-    """Return whether Qt will find a display; only Linux can be without one."""
-    if not sys.platform.startswith("linux"):
-        return True
-    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"))
 
 
 if __name__ == "__main__":
