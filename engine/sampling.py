@@ -18,7 +18,7 @@ class SamplingParams:
         min_p: 0 to 1; 0 is off.
         repetition_penalty: 1 to 2 over the last 64 tokens; 1 is off.
         max_tokens: the longest answer, in tokens.
-        seed: makes an answer repeatable; None takes a new one each time.
+        seed: 0 to 2**63 - 1, makes an answer repeatable; None takes a new one each time.
     """
 
     temperature: float = 0.7
@@ -37,8 +37,9 @@ class SamplingParams:
             "min_p": (0, 1),
             "repetition_penalty": (1, 2),
             "max_tokens": (1, 1_000_000),
+            "seed": (0, 2**63 - 1),
         }
         for name, (low, high) in ranges.items():
             value = getattr(self, name)
-            if not low <= value <= high:
+            if value is not None and not low <= value <= high:
                 raise OctavoError(f"{name} is {value}; it must be from {low} to {high}.")
