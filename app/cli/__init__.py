@@ -6,6 +6,9 @@ import importlib
 
 import click
 
+INTERRUPTED = 130
+"""Exit status after Ctrl+C, as shells know it."""
+
 COMMANDS = {
     "ask": "app.cli.ask:ask",
     "bench": "app.cli.bench:bench",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import click
 
+from app.cli import INTERRUPTED
 from app.documents.document import Document
 from app.documents.extract import extract
 from app.models.library import ModelLibrary
@@ -31,8 +32,6 @@ from engine.kv.precision import KVBits
 from engine.sampling import SamplingParams
 
 DEFAULTS = SamplingParams()
-INTERRUPTED = 130
-"""Exit status after Ctrl+C, as shells know it."""
 
 
 @click.command()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import click
 
+from app.cli.pace import Pace
 from app.documents.containment import contain_this_process
 from app.documents.document import DocumentError
 from app.documents.protocol import document_lines, error_line, progress_line
@@ -44,14 +44,11 @@ def extract(file: Path, encoding: str | None, as_json: bool) -> None:
 
 
 def _reporter() -> Callable[[int, int], None]:
-    """Return what writes progress, not oftener than anyone can see."""
-    last = 0.0
+    """Return what writes progress."""
+    pace = Pace(_PROGRESS_INTERVAL_S)
 
     def report(done: int, total: int) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if done == total or now - last > _PROGRESS_INTERVAL_S:
-            last = now
+        if pace.is_due() or done == total:
             _write([progress_line(done, total)])
 
     return report

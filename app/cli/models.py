@@ -10,6 +10,8 @@ from pathlib import Path
 
 import click
 
+from app.cli import INTERRUPTED
+from app.cli.pace import Pace
 from app.models.catalogue import catalogue
 from app.models.download import DownloadLine, get_model
 from app.models.library import ModelLibrary
@@ -22,7 +24,6 @@ from engine.wording import format_nbytes
 JSON_INTERVAL_S = 0.1
 LINE_INTERVAL_S = 0.2
 LOG_STEP_PERCENT = 10
-INTERRUPTED_STATUS = 130
 RESUMES = "What has arrived is kept: the same command goes on with it."
 
 
@@ -67,7 +68,7 @@ def get(source: str, as_json: bool) -> None:
         line.end()
         kept = source in library.unfinished()
         click.echo(f"Stopped. {RESUMES if kept else 'Nothing was kept.'}", err=True)
-        sys.exit(INTERRUPTED_STATUS)
+        sys.exit(INTERRUPTED)
     finally:
         line.end()
     click.echo(f"{model.title} is installed: {model.id}")
@@ -101,12 +102,10 @@ def _fetch_as_json(source: str) -> None:
     from app.models.fetch import fetch_model
 
     library = _library()
-    last_s = 0.0
+    pace = Pace(JSON_INTERVAL_S)
 
     def show(progress: DownloadProgress) -> None:
-        nonlocal last_s
-        if time.monotonic() - last_s >= JSON_INTERVAL_S:
-            last_s = time.monotonic()
+        if pace.is_due():
             _print_line(
                 done_nbytes=progress.done_nbytes, total_nbytes=progress.total_nbytes, file=progress.file
             )
@@ -132,7 +131,7 @@ class _ProgressLine:
         self._begin_s = time.monotonic()
         self._begin_nbytes: int | None = None
         self._last_nbytes = 0
-        self._shown_s = 0.0
+        self._pace = Pace(LINE_INTERVAL_S)
         self._shown_percent = -LOG_STEP_PERCENT
         self._width = 0
 
@@ -144,14 +143,16 @@ class _ProgressLine:
             self._begin_s, self._begin_nbytes = now_s, done
         self._last_nbytes = done
         percent = 100 * done // total if total else 0
-        if self._on_terminal and now_s - self._shown_s < LINE_INTERVAL_S:
+        if self._on_terminal and not self._pace.is_due():
             return
         if not self._on_terminal and abs(percent - self._shown_percent) < LOG_STEP_PERCENT:
             return
-        self._shown_s, self._shown_percent = now_s, percent
-        speed = (done - self._begin_nbytes) / max(now_s - self._begin_s, 1e-3) / 1e6
+        self._shown_percent = percent
+        speed = round((done - self._begin_nbytes) / max(now_s - self._begin_s, 1e-3))
         of_total = f" of {format_nbytes(total)}" if total else ""
-        self._write(f"{percent:3d} %  {format_nbytes(done)}{of_total}  {speed:.1f} MB/s  {progress.file}")
+        self._write(
+            f"{percent:3d} %  {format_nbytes(done)}{of_total}  {format_nbytes(speed)}/s  {progress.file}"
+        )
 
     def end(self) -> None:
         """Leave the line, so that what follows stands below it."""
