@@ -19,6 +19,7 @@ from pathlib import Path
 
 from engine import blas_check
 from engine.blas_threads import ThreadBalance
+from engine.wording import last_line
 
 OVERRIDE = "OCTAVO_OPENBLAS"
 """Environment variable with the path of the library to try first."""
@@ -101,5 +102,5 @@ def _check_in_child(path: str) -> None:
         cause = signal.strsignal(-child.returncode)
         raise blas_check.UnfitBlasError(f"a process that tried it was ended by the system ({cause})")
     if child.returncode:
-        said = child.stderr.decode(errors="replace").strip().splitlines()
-        raise blas_check.UnfitBlasError(said[-1] if said else f"it failed with status {child.returncode}")
+        said = last_line(child.stderr.decode(errors="replace"))
+        raise blas_check.UnfitBlasError(said or f"it failed with status {child.returncode}")

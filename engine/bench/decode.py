@@ -12,6 +12,7 @@ from pathlib import Path
 
 from engine.bench.measure import Measurement, Side
 from engine.errors import OctavoError
+from engine.wording import last_line
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,6 @@ def _run(command: Sequence[str]) -> str:
     """Run a process and return the last line that it printed; this one sleeps meanwhile."""
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        raise OctavoError(f"A process of the bench failed: {said[-1]}")
-    return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
+        said = last_line(done.stderr) or f"it ended with status {done.returncode}"
+        raise OctavoError(f"A process of the bench failed: {said}")
+    return last_line(done.stdout)
