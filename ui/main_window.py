@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter
 
-from app.documents.extract import file_filter
+from app.documents.formats import file_filter
 from app.paths import AppPaths
 from app.settings import SettingsError
 from app.store.conversations import ConversationStore

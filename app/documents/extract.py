@@ -13,15 +13,11 @@ from app.child_process import ChildProcess
 from app.command_line import app_command
 from app.documents.containment import EXIT_OUT_OF_MEMORY
 from app.documents.document import Document, DocumentError
-from app.documents.encodings import ENCODINGS, encoding_label
 from app.documents.extracted import OnProgress
-from app.documents.formats import SUFFIXES, file_filter
 from app.documents.limits import TIME_LIMIT_S
 from app.documents.protocol import DocumentReceiver
 from app.documents.source import quoted_name
 from engine.cancel import CancelToken
-
-__all__ = ["ENCODINGS", "SUFFIXES", "encoding_label", "extract", "file_filter"]
 
 _EXIT_WAIT_S = 5
 
@@ -37,7 +33,7 @@ def extract(
 ) -> Document:
     """Return the text of the file at `path`.
 
-    `encoding` is the user's choice for a file that is text, one of `ENCODINGS` or any other that Python
+    `encoding` is the user's choice for a file that is text, any that Python
     knows. `on_progress` is called with the parts done and all parts. Raises `DocumentError` when the file
     cannot be read and `Cancelled` within 0.3 s when `cancel` is.
     """
