@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import tempfile
 from datetime import datetime
 from pathlib import Path
+
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Error numbers of a disk, quota or file that takes no more."""
+NO_ACCESS = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+"""Error numbers of a file or folder that the user may not read or write."""
 
 
 def write_whole(path: Path, content: bytes) -> None:

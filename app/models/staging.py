@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import filelock
 
+from app.durable_files import FULL_DISK, NO_ACCESS
 from engine.errors import ModelError
 from engine.wording import format_nbytes
 
@@ -22,9 +22,6 @@ CLAIM_TIMEOUT_S = 1.0
 """How long a process that was killed may take to let go of its files."""
 
 _REMOVED = ".removed-"
-
-_FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_NOT_WRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class Staging:
@@ -107,10 +104,10 @@ def disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL_DISK:
+        if error.errno in FULL_DISK:
             raise ModelError(
                 f"The disk of {folder} is full. Nothing was installed; free some space and try again."
             ) from error
-        if error.errno in _NOT_WRITABLE:
+        if error.errno in NO_ACCESS:
             raise ModelError(f"Octavo may not write to {folder}: check the permissions.") from error
         raise

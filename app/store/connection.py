@@ -136,13 +136,18 @@ def create_file(path: Path, migrations: Migrations, stop_before: str | None = No
             db.close()
         _publish(draft, path)
     finally:
-        for leftover in files_of(draft):
-            leftover.unlink(missing_ok=True)
+        delete_files(draft)
 
 
 def files_of(path: Path) -> tuple[Path, Path, Path]:
     """Return SQLite's log and shared memory beside `path`, and `path` itself."""
     return path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"), path
+
+
+def delete_files(path: Path) -> None:
+    """Delete a database with its log and shared memory, as far as they exist."""
+    for part in files_of(path):
+        part.unlink(missing_ok=True)
 
 
 def suspicion_of(path: Path) -> Path:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from app.durable_files import FULL_DISK, NO_ACCESS
 from engine.errors import OctavoError
 
 
@@ -38,9 +38,6 @@ class StorageFullError(StoreError):
 class StoreAccessError(StoreError):
     """A file or folder that the user may not read or write."""
 
-
-_FULL_ERRNOS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-_ACCESS_ERRNOS = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 _ERROR_OF_PRIMARY_CODE: dict[int, type[StoreError]] = {
     sqlite3.SQLITE_CORRUPT: DamagedStoreError,
@@ -78,9 +75,9 @@ def _store_error(error: Exception, path: Path) -> StoreError:
 
 def _error_type(error: Exception) -> type[StoreError]:
     if isinstance(error, OSError):
-        if error.errno in _FULL_ERRNOS:
+        if error.errno in FULL_DISK:
             return StorageFullError
-        return StoreAccessError if error.errno in _ACCESS_ERRNOS else StoreError
+        return StoreAccessError if error.errno in NO_ACCESS else StoreError
     if isinstance(error, UnicodeDecodeError):
         # The names in a damaged schema.
         return DamagedStoreError

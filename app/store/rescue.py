@@ -21,6 +21,7 @@ from app.durable_files import dated_name, sync_folder
 from app.store.connection import (
     connect,
     create_file,
+    delete_files,
     files_of,
     migration_names,
     refuse_newer,
@@ -28,12 +29,9 @@ from app.store.connection import (
     suspicion_of,
 )
 from app.store.records import MessageState, Role
-from app.store.salvage import DamagedFile, Row, damaged_file
+from app.store.salvage import ROLES, STATES, DamagedFile, Row, damaged_file
 
 log = logging.getLogger(__name__)
-
-_ROLES = {role.value for role in Role}
-_STATES = {state.value for state in MessageState}
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def _move_aside(path: Path) -> Path:
 def _build(path: Path, rescued: Path, migrations: Migrations) -> None:
     unfinished = path.with_name(f"{path.name}.rescuing")
     try:
-        _delete(unfinished)
+        delete_files(unfinished)
         create_file(unfinished, migrations)
         if path.is_file():
             with damaged_file(path, template=unfinished) as source:
@@ -86,7 +84,7 @@ def _build(path: Path, rescued: Path, migrations: Migrations) -> None:
                     _fill(unfinished, source, path, migrations)
         unfinished.rename(rescued)
     finally:
-        _delete(unfinished)
+        delete_files(unfinished)
 
 
 def _fill(unfinished: Path, source: DamagedFile, path: Path, migrations: Migrations) -> None:
@@ -94,7 +92,7 @@ def _fill(unfinished: Path, source: DamagedFile, path: Path, migrations: Migrati
     refuse_newer(path, applied, migrations)
     missing = [name for name in migration_names(migrations) if name not in applied]
     if applied and missing:
-        _delete(unfinished)
+        delete_files(unfinished)
         create_file(unfinished, migrations, stop_before=missing[0])
     with contextlib.closing(connect(unfinished)) as db:
         db.execute("PRAGMA foreign_keys=OFF")
@@ -139,9 +137,9 @@ def _insert_messages(db: sqlite_utils.Database, rows: Iterable[Row]) -> None:
         message_id, conversation_id, parent_id = row["id"], row["conversation_id"], row["parent_id"]
         if parent_id is not None and conversation_of.get(parent_id) != conversation_id:
             row["parent_id"] = previous.get(conversation_id)
-        if row["role"] not in _ROLES:
+        if row["role"] not in ROLES:
             row["role"] = (Role.USER if row["parent_id"] is None else Role.ASSISTANT).value
-        if row["state"] not in _STATES:
+        if row["state"] not in STATES:
             row["state"] = MessageState.INTERRUPTED.value
         if _insert(db, "messages", row):
             previous[conversation_id] = message_id
@@ -158,8 +156,3 @@ def _insert(db: sqlite_utils.Database, table: str, row: Row) -> bool:
         log.warning("a row of %s is lost: %s", table, error)
         return False
     return True
-
-
-def _delete(path: Path) -> None:
-    for part in files_of(path):
-        part.unlink(missing_ok=True)

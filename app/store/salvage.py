@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from app.store.connection import connect_for_reading, files_of
+from app.store.connection import connect_for_reading, delete_files, files_of
 from app.store.records import MessageState, Role
 from app.store.stray_pages import PAGE_NBYTES, schema_offsets, stray_rows
 
@@ -19,8 +19,8 @@ _HEADER_NBYTES = 100
 _MAX_ROWID = 1 << 24
 _ROWS_AT_ONCE = 64
 _UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError)
-_ROLES = {role.value for role in Role}
-_STATES = {state.value for state in MessageState}
+ROLES = {role.value for role in Role}
+STATES = {state.value for state in MessageState}
 Row = dict[str, object]
 
 
@@ -47,7 +47,7 @@ class DamagedFile:
                 if _is_message(row):
                     found.setdefault(row["id"], dict(row))
         finally:
-            _delete(copy)
+            delete_files(copy)
         return [found[message_id] for message_id in sorted(found, key=lambda value: int(str(value)))]
 
     def rows(self, table: str) -> Iterator[Row]:
@@ -113,7 +113,7 @@ def damaged_file(path: Path, template: Path) -> Iterator[DamagedFile | None]:
                     break
         yield None
     finally:
-        _delete(repaired)
+        delete_files(repaired)
 
 
 def _root_of_messages(conn: sqlite3.Connection) -> int | None:
@@ -139,19 +139,14 @@ def _is_message(row: sqlite3.Row) -> bool:
     """Whether a row of any table, read as a message, is one."""
     whole_numbers = isinstance(row["id"], int) and isinstance(row["conversation_id"], int)
     texts = isinstance(row["text"], str) and isinstance(row["created_at"], str)
-    return whole_numbers and texts and row["role"] in _ROLES and row["state"] in _STATES
+    return whole_numbers and texts and row["role"] in ROLES and row["state"] in STATES
 
 
 def _copy(path: Path, copy: Path) -> None:
-    _delete(copy)
+    delete_files(copy)
     for original, target in zip(files_of(path), files_of(copy), strict=True):
         if original.is_file() and not original.name.endswith("-shm"):
             shutil.copyfile(original, target)
-
-
-def _delete(copy: Path) -> None:
-    for part in files_of(copy):
-        part.unlink(missing_ok=True)
 
 
 def _merge_log(copy: Path) -> None:
