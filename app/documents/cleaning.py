@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from app.valid_unicode import valid_unicode
+
 _NEWLINES = re.compile("\r\n?|[\v\f\x85\u2028\u2029]")
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ufffe\uffff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
 _FILE_NAME = re.compile(
     r"^(/|\\\\|[a-z]:\\|file:)|\.(docx?|dotx?|pdf|indd|qxd|tex|dvi|ps|rtf|odt|html?|pptx?|xlsx?|txt|md)$",
     re.IGNORECASE,
@@ -21,7 +22,7 @@ _MAX_TITLE_CHARS = 200
 def clean_text(text: str) -> str:
     """Return `text` with newlines made alike and control characters taken out; the rest is kept as it is."""
     text = _NEWLINES.sub("\n", text.removeprefix("\ufeff"))
-    return _SURROGATES.sub("�", _CONTROLS.sub("", text))
+    return valid_unicode(_CONTROLS.sub("", text))
 
 
 def tidy_text(text: str) -> str:

@@ -12,7 +12,8 @@ from app.documents.document import Document, DocumentError
 from app.documents.extracted import Extracted, OnProgress
 from app.documents.formats import Format
 from app.documents.limits import MAX_FILE_NBYTES, MAX_TEXT_CHARS
-from app.documents.source import Source, open_source, printable
+from app.documents.source import Source, open_source
+from app.valid_unicode import valid_unicode
 from engine.wording import format_nbytes
 
 _log = logging.getLogger(__name__)
@@ -40,8 +41,8 @@ def read_document(
                 "Split it into smaller files."
             )
         return Document(
-            title=printable(sensible_title(extracted.title) or path.stem or path.name),
-            source=printable(str(path)),
+            title=valid_unicode(sensible_title(extracted.title) or path.stem or path.name),
+            source=valid_unicode(str(path)),
             kind=form.value,
             text=extracted.text,
             num_pages=extracted.num_pages,

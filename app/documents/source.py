@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from app.documents.document import DocumentError
+from app.valid_unicode import valid_unicode
 
 HEAD_NBYTES = 65_536
 _MAX_NAME_CHARS = 80
@@ -72,16 +73,13 @@ def open_source(path: Path) -> Iterator[Source]:
 
 def quoted_name(path: Path) -> str:
     """Return the file's name in quotes, fit for a message: printable, and shortened in the middle."""
-    name = re.sub(r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "�", printable(path.name or str(path)))
+    name = re.sub(
+        r"[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", "�", valid_unicode(path.name or str(path))
+    )
     if len(name) > _MAX_NAME_CHARS:
         half = _MAX_NAME_CHARS // 2
         name = f"{name[:half]}…{name[-half + 1 :]}"
     return f"“{name}”"
-
-
-def printable(text: str) -> str:
-    """Return a path as valid Unicode: bytes of it that are no text become replacement characters."""
-    return re.sub(r"[\ud800-\udfff]", "�", text)
 
 
 def _check_regular(status: os.stat_result, name: str) -> None:

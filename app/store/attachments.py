@@ -12,7 +12,7 @@ import sqlite_utils
 from app.documents.document import Document
 from app.store.errors import NotFoundError
 from app.store.records import Attachment
-from app.store.text import storable
+from app.valid_unicode import valid_unicode
 
 _SELECT = """
     SELECT attachments.id, title, source, kind, documents.text, num_pages, encoding, encoding_guessed
@@ -98,9 +98,9 @@ def delete_unused_documents(db: sqlite_utils.Database) -> None:
 
 def _values(db: sqlite_utils.Database, document: Document) -> tuple[object, ...]:
     return (
-        _document_id(db, storable(document.text)),
-        storable(document.title),
-        storable(document.source),
+        _document_id(db, valid_unicode(document.text)),
+        valid_unicode(document.title),
+        valid_unicode(document.source),
         document.kind,
         document.num_pages,
         document.num_textless_pages,

@@ -14,8 +14,9 @@ from app.store.connection import StoreConnection
 from app.store.errors import NotFoundError, StoreError
 from app.store.migrations import CONVERSATIONS
 from app.store.records import Attachment, Conversation, Message, MessageState, Role
-from app.store.text import moment, search_key, storable
+from app.store.text import moment, search_key
 from app.store.titles import DEFAULT_TITLE, title_of
+from app.valid_unicode import valid_unicode
 from engine.events import GenerationStats
 
 
@@ -76,7 +77,7 @@ class ConversationStore:
     def set_draft(self, conversation_id: int, text: str) -> None:
         """Keep text that was typed and not sent."""
         with self._connection.write() as db:
-            _update(db, conversation_id, "draft = ?", storable(text))
+            _update(db, conversation_id, "draft = ?", valid_unicode(text))
 
     def set_leaf(self, conversation_id: int, message_id: int | None) -> None:
         """Let a conversation end at one of its messages."""
@@ -152,7 +153,7 @@ class ConversationStore:
                 "SELECT 1 FROM messages WHERE conversation_id = ? LIMIT 1", (conversation_id,)
             ).fetchone()
             # Attachments can be added only to a message that is not yet final.
-            message_id = _add_message(db, conversation_id, parent_id, Role.USER, text=storable(text))
+            message_id = _add_message(db, conversation_id, parent_id, Role.USER, text=valid_unicode(text))
             attachments.send_attachments(db, conversation_id, message_id, attachment_ids)
             db.execute("UPDATE messages SET state = 'complete' WHERE id = ?", (message_id,))
             message = messages.message(db, message_id)
@@ -166,13 +167,15 @@ class ConversationStore:
     def begin_reply(self, conversation_id: int, parent_id: int, model: str) -> Message:
         """Add an empty reply in the state STREAMING and let the conversation end there."""
         with self._connection.write() as db:
-            message_id = _add_message(db, conversation_id, parent_id, Role.ASSISTANT, model=storable(model))
+            message_id = _add_message(
+                db, conversation_id, parent_id, Role.ASSISTANT, model=valid_unicode(model)
+            )
             return messages.message(db, message_id)
 
     def save_partial(self, message_id: int, text: str) -> None:
         """Keep all the text that a reply has so far."""
         with self._connection.write() as db:
-            messages.update_reply(db, message_id, "text = ?", storable(text))
+            messages.update_reply(db, message_id, "text = ?", valid_unicode(text))
 
     def finish_reply(
         self,
@@ -186,7 +189,12 @@ class ConversationStore:
         if state is MessageState.STREAMING:
             raise ValueError("STREAMING is not a final state")
         with self._connection.write() as db:
-            values = (storable(text), state.value, messages.stats_text(stats), error and storable(error))
+            values = (
+                valid_unicode(text),
+                state.value,
+                messages.stats_text(stats),
+                error and valid_unicode(error),
+            )
             messages.update_reply(db, message_id, "text = ?, state = ?, stats = ?, error = ?", *values)
             conversation_id, _ = messages.place_of(db, message_id)
             sql = "UPDATE conversations SET updated_at = ? WHERE id = ?"
@@ -258,7 +266,7 @@ def _require_draft(db: sqlite_utils.Database, attachment_id: int) -> None:
 
 
 def _title(title: str) -> str:
-    cleaned = " ".join(storable(title).split())
+    cleaned = " ".join(valid_unicode(title).split())
     if not cleaned:
         raise StoreError("A conversation needs a title.")
     return cleaned

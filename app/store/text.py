@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 import unicodedata
 from datetime import UTC, datetime
 
 log = logging.getLogger(__name__)
-
-_LONE_SURROGATES = re.compile("[\ud800-\udfff]")
-
-
-def storable(text: str) -> str:
-    """Return `text` with what UTF-8 cannot write, such as bytes of a file name, as replacement characters."""
-    return _LONE_SURROGATES.sub("\ufffd", text)
 
 
 def readable(content: bytes) -> str:
