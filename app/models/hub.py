@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from pathlib import Path
 
 import httpx2
@@ -13,11 +14,11 @@ from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.utils import build_hf_headers, get_session, hf_raise_for_status
 
 from app.models.hub_errors import hub_errors
-from app.models.hub_files import CONFIG, HubFile, choose_files, list_files
+from app.models.hub_files import HubFile, choose_files, list_files
 from app.models.inspection import inspect, require_known_config
 from app.models.part_file import PartFile
 from app.models.progress import DownloadProgress, ProgressCallback
-from app.models.source import GGUF_SUFFIX, HubSource
+from app.models.source import CONFIG, GGUF_SUFFIX, HubSource
 from app.models.staging import Staging
 from engine.errors import ModelError
 
@@ -26,10 +27,6 @@ RETRY_DELAYS_S = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 GGUF_HEADER_NBYTES = 32 << 20
 """More than the longest header, vocabulary and all: enough to tell whether a GGUF file can run."""
-
-HTTP_PARTIAL_CONTENT = 206
-HTTP_TOO_MANY_REQUESTS = 429
-HTTP_SERVER_ERROR = 500
 
 
 def install_from_hub(models: Path, source: HubSource, *, on_progress: ProgressCallback) -> Path:
@@ -141,7 +138,7 @@ def _request_rest(url: str, part: PartFile, until_nbytes: int) -> None:
     timeout = constants.HF_HUB_DOWNLOAD_TIMEOUT
     with get_session().stream("GET", url, headers=headers, timeout=timeout) as response:
         hf_raise_for_status(response)
-        if response.status_code != HTTP_PARTIAL_CONTENT:
+        if response.status_code != HTTPStatus.PARTIAL_CONTENT:
             part.restart()
         for chunk in response.iter_bytes():
             part.append(chunk)
@@ -153,7 +150,7 @@ def _passes(error: Exception) -> bool:
     """Return whether an error may be gone at the next try."""
     if isinstance(error, HfHubHTTPError):
         status: int = error.response.status_code
-        return status >= HTTP_SERVER_ERROR or status == HTTP_TOO_MANY_REQUESTS
+        return status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.TOO_MANY_REQUESTS
     return not isinstance(error, httpx2.UnsupportedProtocol | httpx2.ProxyError)
 
 

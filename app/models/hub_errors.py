@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from http import HTTPStatus
 
 import httpx2
 from huggingface_hub import constants
@@ -58,16 +59,16 @@ def _sentence(source: HubSource, error: HfHubHTTPError) -> str:
         return f"{repo} no longer has a file that it listed; try again."
     if isinstance(error, DisabledRepoError):
         return f"{repo} was disabled by Hugging Face."
-    if isinstance(error, RepositoryNotFoundError) or status == 404:
+    if isinstance(error, RepositoryNotFoundError) or status == HTTPStatus.NOT_FOUND:
         return (
             f"There is no model {repo} at {constants.ENDPOINT}, or it is private. Check the spelling; for a "
             "private model set HF_TOKEN or log in with `hf auth login`."
         )
-    if status in (401, 403):
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
         return (
             f"{constants.ENDPOINT} refused the access token. Check HF_TOKEN, or log in anew with "
             "`hf auth login`."
         )
-    if status == 429:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
         return f"{constants.ENDPOINT} has had too many requests from here. Wait some minutes and try again."
     return f"{constants.ENDPOINT} has trouble (HTTP {status}). Try again later; what has arrived is kept."

@@ -10,12 +10,11 @@ from huggingface_hub import HfApi
 
 from app.models.hub_errors import hub_errors
 from app.models.part_file import Checksum
-from app.models.source import GGUF_SUFFIX, HubSource
+from app.models.source import CONFIG, GGUF_SUFFIX, HubSource
 from engine.errors import ModelError
 from engine.wording import format_nbytes
 
 LIST_TIMEOUT_S = 30.0
-CONFIG = "config.json"
 
 _WEIGHTS = "model*.safetensors"
 _PATTERNS = (

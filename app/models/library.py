@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.models.imports import ImportedModel, read_imports, write_imports
 from app.models.inspection import inspect
-from app.models.source import GGUF_SUFFIX, STARTER_ID, HubSource
+from app.models.source import CONFIG, GGUF_SUFFIX, STARTER_ID, HubSource
 from app.models.staging import STAGING_NAME, Staging, discard, disk_errors, unfinished_ids
 from app.models.starter import STARTER_FILE, STARTER_TITLE
 from app.paths import AppPaths
@@ -163,7 +163,7 @@ def _models_in_folder(folder: Path) -> Iterator[InstalledModel]:
     """Yield the MLX model in a folder, and the GGUF files in and below it."""
     source = HubSource.from_folder_name(folder.name)
     id = source.id if source else folder.name
-    if (folder / "config.json").is_file():
+    if (folder / CONFIG).is_file():
         yield InstalledModel(id, folder, id.rpartition("/")[2], _nbytes(folder), managed=True)
     for path in sorted(folder.rglob(f"*{GGUF_SUFFIX}")):
         file_id = f"{id}/{path.relative_to(folder).as_posix()}"

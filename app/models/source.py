@@ -11,6 +11,8 @@ STARTER_ID = "starter"
 """The name of the model that comes from the package index."""
 
 GGUF_SUFFIX = ".gguf"
+CONFIG = "config.json"
+"""The file that makes a folder a model in MLX form."""
 
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 _PATTERN = re.compile(
