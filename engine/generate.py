@@ -31,6 +31,8 @@ FIRST_CHUNK_TOKENS = 64
 CLEAR_EVERY_TOKENS = 256
 """Decoded tokens after which buffers that a growing cache has left behind are given back, as mlx-lm does."""
 REPETITION_WINDOW_TOKENS = 64
+THINK_START_TOKENS = 4
+"""Reasoning that a chat template begins stands this close to the prompt's end, a line end behind it."""
 SMALLEST_TOP_P = 1e-6
 """Keeps the likeliest token only; mlx-lm would take 0 as off."""
 
@@ -129,6 +131,8 @@ class Generation:
         reason = StopReason.LENGTH if budget == self._sampling.max_tokens else StopReason.CONTEXT
         detokenizer = self._model.tokenizer.detokenizer
         detokenizer.reset()
+        if self._prompt_opens_reasoning():
+            yield Token(self._model.tokenizer.think_start, self._prompt[-1])
         current = self._first_step()
         self._cache.tokens.append(self._prompt[-1])
         self._read_tokens += 1
@@ -156,6 +160,14 @@ class Generation:
         if rest := detokenizer.last_segment:
             yield Token(rest, token)
         return reason
+
+    def _prompt_opens_reasoning(self) -> bool:
+        """Whether the chat template itself began the reasoning, which the reply's text then lacks."""
+        tokenizer = self._model.tokenizer
+        if not tokenizer.has_thinking:
+            return False
+        opened, closed = tokenizer.rfind_think_start(self._prompt), tokenizer.rfind_think_end(self._prompt)
+        return bool(opened > closed and opened >= len(self._prompt) - THINK_START_TOKENS)
 
     def _first_step(self) -> mx.array:
         """Take the prompt's last token; a quick pass ends the checks between layers.

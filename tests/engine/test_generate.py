@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
+from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from engine.cancel import CancelToken
 from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
@@ -253,3 +254,26 @@ def test_a_quantized_cache_takes_the_bytes_of_the_formula(starter: Model, bits: 
     reserved = {layer.keys[0].shape[2] for layer in cache.layers}
     assert len(reserved) == 1
     assert cache.nbytes == pytest.approx(reserved.pop() * per_token, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("tail", "first_text"),
+    [
+        ("<filename>\n", "<filename>"),
+        ("<filename>\n\n<file_sep>\n\n", None),
+        ("", None),
+        ("<filename> long ago, and since then much was said", None),
+    ],
+)
+def test_reasoning_that_the_template_begins_is_marked_in_the_reply(
+    starter: Model, tail: str, first_text: str | None
+) -> None:
+    # Two special tokens of the starter stand in for <think> and </think>, which it does not have.
+    tokenizer = TokenizerWrapper(starter.tokenizer._tokenizer)
+    encode = starter.tokenizer._tokenizer.convert_tokens_to_ids
+    tokenizer._think_start, tokenizer._think_start_tokens = "<filename>", (encode("<filename>"),)
+    tokenizer._think_end, tokenizer._think_end_tokens = "<file_sep>", (encode("<file_sep>"),)
+    model = Model(starter.module, tokenizer, starter.info, starter.backend)
+    prompt = prompt_of(starter, "Hi") + tokenizer.encode(tail, add_special_tokens=False)
+    _, text, _ = outcome(generate(model, prompt))
+    assert text.startswith(first_text) if first_text else "<filename>" not in text

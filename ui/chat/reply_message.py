@@ -11,6 +11,7 @@ from ui.chat.buttons import IconButton
 from ui.chat.elided_label import ElidedLabel
 from ui.chat.markdown_body import MarkdownBody
 from ui.chat.message_widget import MessageWidget
+from ui.chat.reasoning import ReasoningFold, ReasoningSplitter
 from ui.chat.reply_status import prefill_text, state_text, stats_text
 from ui.markdown.style import MarkdownStyle
 from ui.plain_text import plain_label
@@ -31,7 +32,10 @@ class ReplyMessage(MessageWidget):
         super().__init__(message, style, parent)
         self.setAccessibleName(f"Reply of {message.model}" if message.model else "Reply")
         self._text = ""
+        self._split = ReasoningSplitter()
+        self._reasoning: ReasoningFold | None = None
         self._body: MarkdownBody | None = None
+        self._answer = ""
         self._waiting: WaitingLine | None = None
         self._state = plain_label(wraps=True)
         self._stats = ElidedLabel()
@@ -55,11 +59,13 @@ class ReplyMessage(MessageWidget):
 
     @property
     def focus_stops(self) -> list[QWidget]:  # noqa: D102
+        reasoning = self._reasoning.focus_stops if self._reasoning is not None else []
         body = self._body.focus_stops if self._body is not None else []
-        return [*body, *self.versions.focus_stops, *self.action_bar.focus_stops]
+        return [*reasoning, *body, *self.versions.focus_stops, *self.action_bar.focus_stops]
 
-    def message_text(self) -> str:  # noqa: D102
-        return self._text
+    def message_text(self) -> str:
+        """Return the answer; what the model thought before it can be copied where it is shown."""
+        return self._answer
 
     def set_actions_enabled(self, is_enabled: bool) -> None:  # noqa: D102
         super().set_actions_enabled(is_enabled)
@@ -67,8 +73,9 @@ class ReplyMessage(MessageWidget):
 
     def apply_style(self, style: MarkdownStyle) -> None:  # noqa: D102
         super().apply_style(style)
-        if self._body is not None:
-            self._body.apply_style(style)
+        for part in (self._reasoning, self._body):
+            if part is not None:
+                part.apply_style(style)
 
     def begin_stream(self) -> None:
         """Wait for text."""
@@ -99,39 +106,63 @@ class ReplyMessage(MessageWidget):
         if not message.text.startswith(self._text):
             self._drop_body()
         self._add(message.text[len(self._text) :])
-        if message.state is not MessageState.STREAMING and self._body is not None:
-            self._body.finish()
+        if message.state is not MessageState.STREAMING:
+            self._finish_text()
         words = state_text(message)
         self._state.setText(words)
         self._state.setProperty("kind", _STATE_KINDS.get(message.state, "muted"))
         self._state.style().polish(self._state)
         self._state.setVisible(bool(words))
         self._stats.setText(stats_text(message.stats) if message.stats else "")
-        self.copy_button.setEnabled(bool(message.text))
+        self.copy_button.setEnabled(bool(self._answer))
         self.set_actions_enabled(self.are_actions_enabled)
 
     def _add(self, text: str) -> None:
-        if not text:
-            return
-        if self._body is None:
-            self._body = MarkdownBody(self.text_style, self)
-            self._body.link_activated.connect(self.link_activated)
-            self._body.drag_moved.connect(self.drag_moved)
-            self._body.segment_added.connect(self._on_segment_added)
-            self._column.insertWidget(0, self._body)
-            self._body.show()
         self._text += text
-        self._body.append(text)
+        self._write(*self._split.feed(text))
 
-    def _on_segment_added(self) -> None:
+    def _write(self, reasoning: str, answer: str) -> None:
+        if reasoning and (self._reasoning is not None or reasoning.strip()):
+            if self._reasoning is None:
+                self._reasoning = ReasoningFold(self.text_style, self)
+                self._reasoning.focus_stops_changed.connect(self._on_focus_stops)
+                self._place(self._reasoning, self._reasoning.body, 0)
+            self._reasoning.body.append(reasoning)
+        if self._reasoning is not None:
+            self._reasoning.set_running(self._split.is_reasoning)
+        if answer:
+            if self._body is None:
+                self._body = MarkdownBody(self.text_style, self)
+                self._body.segment_added.connect(self._on_focus_stops)
+                self._place(self._body, self._body, 0 if self._reasoning is None else 1)
+            self._answer += answer
+            self._body.append(answer)
+
+    def _place(self, part: QWidget, body: MarkdownBody, row: int) -> None:
+        body.link_activated.connect(self.link_activated)
+        body.drag_moved.connect(self.drag_moved)
+        self._column.insertWidget(row, part)
+        part.show()
+
+    def _finish_text(self) -> None:
+        self._write(*self._split.finish())
+        if self._reasoning is not None:
+            self._reasoning.body.finish()
+            self._reasoning.set_running(False)
+        if self._body is not None:
+            self._body.finish()
+
+    def _on_focus_stops(self) -> None:
         self.focus_stops_changed.emit(self)
 
     def _drop_body(self) -> None:
-        self._text = ""
-        if self._body is not None:
-            self._body.hide()
-            self._body.deleteLater()
-            self._body = None
+        self._text = self._answer = ""
+        self._split = ReasoningSplitter()
+        for part in (self._reasoning, self._body):
+            if part is not None:
+                part.hide()
+                part.deleteLater()
+        self._reasoning = self._body = None
 
     def _drop_waiting(self) -> None:
         if self._waiting is not None:
