@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import partial
 
 from PySide6.QtCore import QObject, QThreadPool, Signal
 
+from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken
 from engine.tokens import TokenCounter
 from ui.background import BackgroundJob, Report
 
-_REMEMBERED = 4096
+_REMEMBERED = 65_536
+"""More than the messages of any conversation: they are all asked for again and again."""
 
 
 class TokenCounts(QObject):
@@ -31,8 +35,8 @@ class TokenCounts(QObject):
         self._pool.setMaxThreadCount(1)
         self._pool.setExpiryTimeout(-1)
         self._counter: TokenCounter | None = None
-        self._counts: OrderedDict[str, int] = OrderedDict()
-        self._wanted: dict[str, None] = {}
+        self._counts: OrderedDict[bytes, int] = OrderedDict()
+        self._wanted: dict[bytes, str] = {}
         self._job: BackgroundJob | None = None
 
     @property
@@ -53,9 +57,13 @@ class TokenCounts(QObject):
         """Return the tokens of `text`; None when not known yet, and `counted` follows."""
         if not text:
             return 0
-        known = self._counts.get(text)
-        if known is None and self._counter is not None:
-            self._wanted[text] = None
+        text = valid_unicode(text)
+        key = _key(text)
+        known = self._counts.get(key)
+        if known is not None:
+            self._counts.move_to_end(key)
+        elif self._counter is not None:
+            self._wanted[key] = text
             self._start()
         return known
 
@@ -71,22 +79,25 @@ class TokenCounts(QObject):
         counter = self._counter
         if self._job is not None or counter is None or not self._wanted:
             return
-        texts = tuple(self._wanted)
+        texts = dict(self._wanted)
 
-        def work(cancel: CancelToken, _report: Report) -> dict[str, int]:
+        def work(cancel: CancelToken, _report: Report) -> dict[bytes, int]:
             return _count_all(counter, texts, cancel)
 
         self._job = BackgroundJob(work)
-        self._job.done.connect(self._on_done)
+        self._job.done.connect(partial(self._on_done, counter))
         self._job.failed.connect(self._on_failed)
         self._job.cancelled.connect(self._on_cancelled)
         self._job.start(self._pool)
 
-    def _on_done(self, counts: dict[str, int]) -> None:
+    def _on_done(self, counter: TokenCounter, counts: dict[bytes, int]) -> None:
         self._job = None
-        for text, tokens in counts.items():
-            self._counts[text] = tokens
-            self._wanted.pop(text, None)
+        if counter is not self._counter:  # another model's, which had counted before it could be stopped
+            self._start()
+            return
+        for key, tokens in counts.items():
+            self._counts[key] = tokens
+            self._wanted.pop(key, None)
         while len(self._counts) > _REMEMBERED:
             self._counts.popitem(last=False)
         self.counted.emit()
@@ -102,8 +113,10 @@ class TokenCounts(QObject):
         self._start()
 
 
-def _count_all(counter: TokenCounter, texts: Sequence[str], cancel: CancelToken) -> dict[str, int]:
-    counts = {}
-    for text in texts:
-        counts[text] = counter.count(text, cancel)
-    return counts
+def _key(text: str) -> bytes:
+    """Return what stands for a text, which may be a whole book, in memory."""
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+
+def _count_all(counter: TokenCounter, texts: Mapping[bytes, str], cancel: CancelToken) -> dict[bytes, int]:
+    return {key: counter.count(text, cancel) for key, text in texts.items()}
