@@ -18,7 +18,7 @@ from app.store.errors import StoreError
 from app.store.records import Message, MessageState, Role
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
-from engine.errors import ModelError, OctavoError
+from engine.errors import ModelError, OctavoError, sentence_of
 from engine.events import Finished, GenerationEvent, GenerationStats, StopReason, Token
 from engine.kv.precision import KVBits
 from engine.model import ChatMessage
@@ -125,7 +125,7 @@ class ChatService:
             reply.end(MessageState.STOPPED)
             raise
         except Exception as error:
-            yield reply.end(MessageState.FAILED, error=_sentence(error))
+            yield reply.end(MessageState.FAILED, error=sentence_of(error))
             raise
         yield reply.end(MessageState.STOPPED if reply.was_stopped else MessageState.COMPLETE)
 
@@ -182,10 +182,3 @@ class _ReplyInProgress:
         return dataclasses.replace(
             self._message, text=self._text, state=state, stats=self._stats, error=error
         )
-
-
-def _sentence(error: Exception) -> str:
-    """Return an expected error's own sentence, else one that names the fault."""
-    if isinstance(error, OctavoError):
-        return str(error)
-    return f"Something went wrong in the engine ({type(error).__name__}: {error})."

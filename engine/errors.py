@@ -31,3 +31,10 @@ class ContextOverflowError(OctavoError):
 
 class Cancelled(Exception):
     """The user stopped the work; raised by `CancelToken.check`."""
+
+
+def sentence_of(error: BaseException) -> str:
+    """Return an expected error's own sentence, else one that names what went wrong."""
+    if isinstance(error, OctavoError):
+        return str(error)
+    return f"Something unexpected happened ({type(error).__name__}: {error})."

@@ -15,7 +15,7 @@ from app.documents.extract import extract
 from app.store.conversations import ConversationStore
 from app.store.records import Attachment
 from engine.cancel import CancelToken
-from engine.errors import OctavoError
+from engine.errors import OctavoError, sentence_of
 from ui.background import BackgroundJob, Report
 from ui.chat.attachments import AttachmentChip, ChipState, size_text
 from ui.token_counts import TokenCounts
@@ -172,10 +172,8 @@ class DraftAttachments(QObject):
         draft.job = None
         if draft not in self._drafts.get(conversation_id, []):
             return
-        if isinstance(error, OctavoError):
-            draft.error = str(error)
-        else:
-            draft.error = f"{draft.path.name} could not be read: {error}"
+        draft.error = sentence_of(error)
+        if not isinstance(error, OctavoError):
             self.failed.emit(error)
         self.changed.emit()
 

@@ -16,7 +16,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplication
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
-from engine.errors import OctavoError
+from engine.errors import OctavoError, sentence_of
 from ui.plain_text import plain_label
 from ui.theme import Theme
 
@@ -84,10 +84,7 @@ class Notifications(QObject):
         """Say that something failed; an exception that is not for the user is described as unexpected."""
         if isinstance(error, BaseException):
             details = details or "".join(traceback.format_exception(error))
-            known = isinstance(error, OctavoError)
-            message = (
-                str(error) if known else f"Something unexpected happened: {type(error).__name__}: {error}"
-            )
+            message = sentence_of(error)
         else:
             message = error
         self.post(Notice(Level.ERROR, title, message, details))

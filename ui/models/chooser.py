@@ -24,7 +24,7 @@ from app.models.catalogue import CatalogueEntry, catalogue
 from app.models.library import InstalledModel, ModelLibrary
 from app.models.source import HubSource
 from engine.cancel import CancelToken
-from engine.errors import OctavoError
+from engine.errors import OctavoError, sentence_of
 from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
 from ui.models.download_bar import DownloadBar
@@ -252,8 +252,7 @@ class ModelChooser(QDialog):
 
     def say(self, error: Exception) -> None:
         """Show what went wrong."""
-        known = isinstance(error, OctavoError)
-        self._message.setText(str(error) if known else f"Something unexpected happened: {error}")
+        self._message.setText(sentence_of(error))
         self._message.show()
 
 

@@ -24,7 +24,7 @@ from engine.backend import start_backend
 from engine.budget import RESERVE_NBYTES, LoadPlan, plan_load
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
-from engine.errors import ModelError, OctavoError
+from engine.errors import ModelError, sentence_of
 from engine.kv.precision import KVBits
 from engine.memory import available_nbytes
 from engine.model_info import ModelInfo
@@ -140,8 +140,7 @@ class LoadSheet(QDialog):
 
     def _on_failed(self, error: Exception) -> None:
         self._subtitle.setText("")
-        sentence = str(error) if isinstance(error, OctavoError) else f"This model cannot be read: {error}"
-        self._say(sentence, "danger")
+        self._say(sentence_of(error), "danger")
 
     def _refresh(self) -> None:
         if self._info is None:
