@@ -19,7 +19,19 @@ def available_nbytes() -> int:
 def _cgroup_headroom_nbytes() -> int | None:
     """Return what the control group of this process may still take, None where nothing limits it."""
     limit, used = _read_count(_CGROUP / "memory.max"), _read_count(_CGROUP / "memory.current")
-    return None if limit is None or used is None else max(0, limit - used)
+    return None if limit is None or used is None else max(0, limit - used + _idle_cache_nbytes())
+
+
+def _idle_cache_nbytes() -> int:
+    """Return what of a control group's memory is copies of files that the system gives up when asked.
+
+    A model that was just read counts there in full.
+    """
+    try:
+        pairs = (line.split() for line in (_CGROUP / "memory.stat").read_text().splitlines())
+        return next(int(number) for name, number in pairs if name == "inactive_file")
+    except (OSError, ValueError, StopIteration):
+        return 0
 
 
 def _read_count(path: Path) -> int | None:
