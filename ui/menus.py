@@ -38,7 +38,6 @@ class Menus:
 
     eject: QAction
     stop: QAction
-    delete: QAction
     left_pane: QAction
     right_pane: QAction
     looks: dict[str, QAction]
@@ -54,7 +53,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Menus:
     _add(chat, "&Search titles", commands.search, QKeySequence.StandardKey.Find, QKeySequence("Ctrl+K"))
     _add(chat, "&Rename", commands.rename, QKeySequence("F2"))
     _add(chat, "&Pin or unpin", commands.pin)
-    delete = _add(chat, "&Delete", commands.delete)
+    _add(chat, "&Delete", commands.delete)
     chat.addSeparator()
     quit_action = _add(chat, "&Quit", commands.quit, QKeySequence("Ctrl+Q"))
     quit_action.setMenuRole(QAction.MenuRole.QuitRole)
@@ -74,7 +73,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Menus:
     _add(help_menu, "Open the &data folder", commands.open_data)
     about = _add(help_menu, "&About Octavo", commands.about)
     about.setMenuRole(QAction.MenuRole.AboutRole)
-    return Menus(eject, stop, delete, left_pane, right_pane, looks)
+    return Menus(eject, stop, left_pane, right_pane, looks)
 
 
 def _add(
