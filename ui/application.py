@@ -22,7 +22,7 @@ from engine.backend import start_backend
 from engine.errors import OctavoError
 from ui.background import BackgroundJob
 from ui.notifications import Notifications
-from ui.single_instance import Claim, SingleInstance
+from ui.single_instance import Claim, DataFolderError, SingleInstance
 from ui.stored_settings import StoredSettings
 from ui.theme import app_icon
 
@@ -41,8 +41,11 @@ def main(paths: AppPaths, files: Sequence[Path] = ()) -> int:
     app.setApplicationDisplayName("Octavo")
     app.setDesktopFileName("octavo")
     app.setWindowIcon(app_icon())
-    instance = SingleInstance(paths.home)
-    claim = instance.claim(files)
+    try:
+        instance = SingleInstance(paths.home)
+        claim = instance.claim(files)
+    except DataFolderError as error:
+        return _refuse(str(error))
     if claim is Claim.PASSED_ON:
         return 0
     if claim is Claim.NO_ANSWER:

@@ -12,8 +12,20 @@ from pathlib import Path
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from engine.errors import OctavoError
+
 _ANSWER = b"ok\n"
 _WAIT_S = 10.0
+
+
+class DataFolderError(OctavoError):
+    """A data folder that cannot be made or written."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(
+            f"Octavo cannot write in its data folder {home}. Check its permissions and whether the disk is "
+            "full, or let the environment variable OCTAVO_HOME name another folder."
+        )
 
 
 class Claim(enum.Enum):
@@ -28,7 +40,7 @@ class SingleInstance(QObject):
     """Holds the lock of one data folder and listens for later starts.
 
     The lock file names the process that holds it, so one left behind by a killed process is recognized and
-    taken over, and so is the socket beside it.
+    taken over, and so is the socket beside it. A folder that cannot be made is a `DataFolderError`.
 
     Signals:
         activated: a later start; carries its files as a list of paths, often empty.
@@ -38,7 +50,11 @@ class SingleInstance(QObject):
 
     def __init__(self, home: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        home.mkdir(parents=True, exist_ok=True)
+        self._home = home
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataFolderError(home) from error
         digest = hashlib.blake2b(str(home.resolve()).encode(), digest_size=10).hexdigest()
         self._name = f"octavo-{digest}"
         self._lock = QLockFile(str(home / "octavo.lock"))
@@ -48,13 +64,19 @@ class SingleInstance(QObject):
         self._server.newConnection.connect(self._on_connection)
 
     def claim(self, files: Sequence[Path]) -> Claim:
-        """Become the first instance, or hand `files` to the one that is."""
+        """Become the first instance, or hand `files` to the one that is.
+
+        Raises:
+            DataFolderError: the folder takes no lock.
+        """
         deadline = time.monotonic() + _WAIT_S
         while time.monotonic() < deadline:
             if self._lock.tryLock(50):
                 QLocalServer.removeServer(self._name)
                 self._server.listen(self._name)
                 return Claim.FIRST
+            if self._lock.error() is not QLockFile.LockError.LockFailedError:
+                raise DataFolderError(self._home)
             if self._pass_on(files):
                 return Claim.PASSED_ON
         return Claim.NO_ANSWER

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from ui.single_instance import Claim, SingleInstance
+from ui.single_instance import Claim, DataFolderError, SingleInstance
 
 SCRIPT = """
 import json, sys
@@ -115,3 +115,16 @@ def test_nonsense_on_the_socket_is_ignored(qtbot: QtBot, tmp_path: Path) -> None
     qtbot.waitUntil(lambda: socket.state() is QLocalSocket.LocalSocketState.UnconnectedState)
     assert received == []
     instance.release()
+
+
+def test_a_folder_that_cannot_be_made_is_named_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    home = tmp_path / "file" / "data"
+    with pytest.raises(DataFolderError, match=str(home)):
+        SingleInstance(home)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder that not even root can write")
+def test_a_folder_that_takes_no_file_is_not_mistaken_for_a_running_program() -> None:
+    with pytest.raises(DataFolderError, match="/proc/self"):
+        SingleInstance(Path("/proc/self")).claim([])
