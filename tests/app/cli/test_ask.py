@@ -1,0 +1,73 @@
+"""`octavo ask` in processes of its own, with the real starter model."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.command_line import app_command
+
+QUESTION = "In one word: which bird hunts at night?"
+
+
+def ask(model: Path, *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
+    command = [*app_command(), "ask", "--model", str(model), "--temperature", "0", *arguments]
+    return subprocess.run(command, input=input, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_the_answer_is_on_standard_output_and_nothing_else(octavo_home: Path, starter_gguf: Path) -> None:
+    done = ask(starter_gguf, "-", "--max-tokens", "8", input=QUESTION)
+    assert done.returncode == 0
+    assert done.stdout.strip()
+    assert done.stderr == ""
+    assert ask(starter_gguf, QUESTION, "--max-tokens", "8").stdout == done.stdout
+
+
+@pytest.mark.slow
+def test_json_tells_every_event_and_the_document_is_read(
+    octavo_home: Path, starter_gguf: Path, tmp_path: Path
+) -> None:
+    paper = tmp_path / "paper.txt"
+    paper.write_text("Owls hunt at night. " * 20)
+    done = ask(starter_gguf, QUESTION, "--file", str(paper), "--kv-bits", "8", "--max-tokens", "4", "--json")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    assert list(dict.fromkeys(event["event"] for event in events)) == [
+        "load",
+        "prefill",
+        "token",
+        "finished",
+    ]
+    figures = events[-1]
+    assert figures["kv_bits"] == 8
+    assert figures["completion_tokens"] == 4 and figures["stop_reason"] == "length"
+    assert figures["prompt_tokens"] > 20 * 4  # four words a sentence, none shorter than a token
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_the_answer(octavo_home: Path, starter_gguf: Path) -> None:
+    command = [*app_command(), "ask", "Tell me a very long story.", "--model", str(starter_gguf)]
+    with subprocess.Popen(
+        [*command, "--max-tokens", "4000", "--json"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if '"token"' in line:
+                process.send_signal(signal.SIGINT)
+                break
+        rest = process.stdout.read()
+        assert process.wait() == 130
+    assert json.loads(rest.splitlines()[-1])["stop_reason"] == "stopped"
+
+
+def test_a_document_that_cannot_be_read_is_one_sentence(octavo_home: Path, tmp_path: Path) -> None:
+    arguments = (QUESTION, "--file", str(tmp_path / "gone.pdf"))
+    done = ask(tmp_path / "model.gguf", *arguments)
+    assert done.returncode == 1
+    assert done.stderr == "octavo: “gone.pdf” was not found. It may have been moved, renamed or deleted.\n"
+    (line,) = ask(tmp_path / "model.gguf", *arguments, "--json").stdout.splitlines()
+    assert json.loads(line)["event"] == "error"
