@@ -86,9 +86,10 @@ class Engine:
         Raises:
             ModelError: the model cannot be read or is not supported: the present one stays. Or it does not
                 fit into memory even without the present one: nothing is loaded then.
-            Cancelled: the user stopped it; nothing is loaded then.
+            Cancelled: the user stopped it: nothing is loaded then, or still the present one where it was
+                stopped before that had to make room.
         """
-        info = inspect_model(path)
+        info = inspect_model(path, cancel)
         self.unload()
         plan = plan_load(info, self._backend, kv_bits, available_nbytes())
         plan.require_fit(info)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import folder
+from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.gguf.architecture import ROPE_FACTORS, model_config
 from engine.gguf.header import GGUFHeader, read_header
@@ -22,13 +23,15 @@ _QUANTIZATION_SUFFIX = re.compile(r"[-._](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
 """What file names of GGUF models add to the model's name; it is shown apart."""
 
 
-def inspect_model(path: Path) -> ModelInfo:
+def inspect_model(path: Path, cancel: CancelToken | None = None) -> ModelInfo:
     """Return the shape and size of a model from its config or metadata.
 
     Args:
         path: an MLX folder or a GGUF file.
+        cancel: checked while a long vocabulary is read.
 
     Raises:
+        Cancelled: `cancel` was called.
         ModelError: missing, damaged or incomplete.
         UnsupportedModelError: an architecture or quantization that is not supported, by name.
     """
@@ -38,7 +41,7 @@ def inspect_model(path: Path) -> ModelInfo:
         raise ModelError(f"There is no model at {path}.")
     if path.suffix.lower() in (".safetensors", ".json"):
         raise ModelError(f"{path.name} is one file of a model; choose the folder that it lies in.")
-    return inspect_header(read_header(path))
+    return inspect_header(read_header(path, cancel))
 
 
 def inspect_header(header: GGUFHeader) -> ModelInfo:

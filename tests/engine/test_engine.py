@@ -1,0 +1,102 @@
+"""Loading, unloading and answering with the real starter model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.backend import Backend
+from engine.cancel import CancelToken
+from engine.engine import Engine, GenerationRequest
+from engine.errors import Cancelled, ContextOverflowError, ModelError
+from engine.events import Finished, GenerationStats, LoadProgress
+from engine.kv.precision import KVBits
+from engine.model import ChatMessage
+from engine.sampling import SamplingParams
+
+
+def load(engine: Engine, path: Path, cancel: CancelToken | None = None) -> list[LoadProgress]:
+    progress: list[LoadProgress] = []
+    engine.load(path, KVBits.BITS_16, cancel=cancel or CancelToken(), on_progress=progress.append)
+    return progress
+
+
+def request(text: str, bits: KVBits = KVBits.BITS_16) -> GenerationRequest:
+    return GenerationRequest((ChatMessage("user", text),), SamplingParams(temperature=0, max_tokens=2), bits)
+
+
+def answer(engine: Engine, text: str, bits: KVBits = KVBits.BITS_16) -> GenerationStats:
+    *_, finished = engine.generate(request(text, bits), CancelToken())
+    assert isinstance(finished, Finished)
+    return finished.stats
+
+
+@pytest.fixture(scope="module")
+def engine(starter_gguf: Path, backend: Backend) -> Engine:
+    engine = Engine(backend)
+    load(engine, starter_gguf)
+    return engine
+
+
+def test_loading_tells_how_far_it_is_up_to_the_last_byte(engine: Engine, starter_gguf: Path) -> None:
+    *_, last = load(engine, starter_gguf)
+    assert last.done == last.total > 90_000_000
+    assert engine.loaded is not None
+    assert engine.loaded.info.path == starter_gguf
+
+
+def test_the_same_question_again_reads_one_token(engine: Engine) -> None:
+    stats = answer(engine, "Why is the sky blue?")
+    again = answer(engine, "Why is the sky blue?")
+    assert again.reused_tokens == again.prompt_tokens - 1
+    assert again.prompt_tokens == stats.prompt_tokens
+
+
+def test_another_precision_reads_everything_anew(engine: Engine) -> None:
+    answer(engine, "Why is the sky blue?")
+    stats = answer(engine, "Why is the sky blue?", KVBits.BITS_4)
+    assert (stats.reused_tokens, stats.kv_bits) == (0, 4)
+
+
+def test_a_conversation_that_does_not_fit_is_refused_with_the_numbers(engine: Engine) -> None:
+    with pytest.raises(ContextOverflowError) as caught:
+        answer(engine, "word " * 9_000)
+    assert caught.value.needed_tokens > 9_000 > caught.value.limit_tokens
+    assert f"{caught.value.needed_tokens - caught.value.limit_tokens:,} tokens too many" in str(caught.value)
+
+
+def test_a_file_that_is_no_model_leaves_the_present_one(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "poem.gguf").write_text("no model")
+    with pytest.raises(ModelError, match=r"poem\.gguf is not a GGUF file"):
+        load(engine, tmp_path / "poem.gguf")
+    assert answer(engine, "Hello").completion_tokens > 0
+
+
+def test_a_load_that_is_stopped_at_once_leaves_the_present_model(engine: Engine, starter_gguf: Path) -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(Cancelled):
+        load(engine, starter_gguf, cancel)
+    assert answer(engine, "Hello").completion_tokens > 0
+
+
+@pytest.mark.slow
+def test_a_load_that_is_stopped_leaves_nothing_and_the_next_one_works(
+    starter_gguf: Path, backend: Backend
+) -> None:
+    engine, cancel = Engine(backend), CancelToken()
+
+    def stop_half_way(progress: LoadProgress) -> None:
+        if progress.done > progress.total / 2:
+            cancel.cancel()
+
+    with pytest.raises(Cancelled):
+        engine.load(starter_gguf, KVBits.BITS_16, cancel=cancel, on_progress=stop_half_way)
+    assert engine.loaded is None
+    with pytest.raises(ModelError, match="No model is loaded"):
+        answer(engine, "Hello")
+    load(engine, starter_gguf)
+    assert answer(engine, "Hello").completion_tokens > 0
+    engine.unload()
+    assert engine.loaded is None
