@@ -11,8 +11,12 @@ from lxml import etree
 
 from app.documents.document import DocumentError
 from app.documents.limits import MAX_MEMBER_NBYTES, MAX_UNPACKED_NBYTES
+from app.documents.refusals import refuse_protected
 from app.documents.source import Source
 from engine.wording import format_nbytes
+
+DUBLIN_CORE_TITLE = "{http://purl.org/dc/elements/1.1/}title"
+"""The element that names a document, in DOCX and EPUB alike."""
 
 _BLOCK_NBYTES = 1 << 20
 _ENCRYPTED = 0x1
@@ -43,10 +47,7 @@ class Archive:
         """Return one member unpacked; `KeyError` when there is none, `DocumentError` when it is too large."""
         info = self._zip.getinfo(member)
         if info.flag_bits & _ENCRYPTED:
-            raise DocumentError(
-                f"{self._source.name} is protected by a password. Open it in its own program, save a copy "
-                "without the password, and choose that copy."
-            )
+            raise refuse_protected(self._source)
         blocks = []
         num_bytes = 0
         with self._zip.open(info) as file:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from app.documents import markup
-from app.documents.archive import Archive
+from app.documents.archive import DUBLIN_CORE_TITLE, Archive
 from app.documents.cleaning import tidy_text
 from app.documents.docx_numbering import BULLET, WORD, Numbering
 from app.documents.extracted import Extracted
@@ -21,7 +21,6 @@ from app.documents.source import Source
 _Blocks = list[tuple[str, bool]]
 
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
-_DUBLIN_CORE_TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _NOT_TEXT = frozenset(
     ("pPr", "rPr", "del", "moveFrom", "instrText", "delText", "sdtPr", "sdtEndPr", "tblPr", "Fallback")
@@ -49,7 +48,7 @@ def read_docx(source: Source) -> Extracted:
             _related(archive, "", "/core-properties") or "docProps/core.xml"
         )
     text = tidy_text(markup.join_blocks([*writer.blocks(body), *writer.cited_notes()]))
-    return Extracted(text, None if properties is None else properties.findtext(_DUBLIN_CORE_TITLE))
+    return Extracted(text, None if properties is None else properties.findtext(DUBLIN_CORE_TITLE))
 
 
 @dataclass(frozen=True)

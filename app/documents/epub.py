@@ -6,7 +6,7 @@ import posixpath
 from typing import Any
 from urllib.parse import unquote
 
-from app.documents.archive import Archive
+from app.documents.archive import DUBLIN_CORE_TITLE, Archive
 from app.documents.document import DocumentError
 from app.documents.encodings import decode
 from app.documents.extracted import Extracted, OnProgress
@@ -16,7 +16,6 @@ from app.documents.source import Source
 _CONTAINER = "META-INF/container.xml"
 _ROOT_FILE = "{urn:oasis:names:tc:opendocument:xmlns:container}rootfile"
 _OPF = "{http://www.idpf.org/2007/opf}"
-_DUBLIN_CORE_TITLE = "{http://purl.org/dc/elements/1.1/}title"
 _CIPHER_REFERENCE = "{http://www.w3.org/2001/04/xmlenc#}CipherReference"
 
 
@@ -38,7 +37,7 @@ def read_epub(source: Source, on_progress: OnProgress) -> Extracted:
             on_progress(done, len(chapters))
             texts.append(_chapter_text(archive.read(chapter), source))
         on_progress(len(chapters), len(chapters))
-    return Extracted("\n\n".join(filter(None, texts)), package.findtext(f".//{_DUBLIN_CORE_TITLE}"))
+    return Extracted("\n\n".join(filter(None, texts)), package.findtext(f".//{DUBLIN_CORE_TITLE}"))
 
 
 def _chapters(package: Any, folder: str, members: set[str]) -> list[str]:

@@ -12,6 +12,7 @@ from app.documents.cleaning import tidy_text
 from app.documents.document import DocumentError
 from app.documents.extracted import Extracted, OnProgress
 from app.documents.limits import MAX_TEXT_CHARS
+from app.documents.refusals import refuse_protected
 from app.documents.source import Source
 
 LINE_END_HYPHEN = "\x02"
@@ -66,10 +67,7 @@ def _open(source: Source) -> pypdfium2.PdfDocument:
         return pypdfium2.PdfDocument(source.file)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD:
-            raise DocumentError(
-                f"{source.name} is protected by a password. Open it in its own program, save a copy without "
-                "the password, and choose that copy."
-            ) from error
+            raise refuse_protected(source) from error
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_SECURITY:
             raise DocumentError(
                 f"{source.name} is protected in a way that cannot be opened here. "

@@ -21,6 +21,10 @@ _PRINT = "is a print file. Convert it to PDF and choose that."
 _PROGRAM = "is a program and not a document."
 _DATABASE = "is a database. Export the rows that matter as CSV and choose that."
 _MODEL = "is a model and not a document. Add it under the models."
+_PASSWORD = (
+    "is protected by a password. Open it in its own program, save a copy without the password, and choose "
+    "that copy."
+)
 _BINARY = f"holds binary data and no text. Choose {READABLE}."
 
 _BY_START = {
@@ -85,10 +89,7 @@ _BY_ZIP_MEMBER = {
 }
 _OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _OLE_STREAMS = {
-    "EncryptedPackage": (
-        "is protected by a password. Open it in its own program, save a copy without the password, "
-        "and choose that copy."
-    ),
+    "EncryptedPackage": _PASSWORD,
     "WordDocument": _WORD,
     "PowerPoint Document": _SLIDES,
     "Workbook": _SPREADSHEET,
@@ -109,6 +110,11 @@ def refuse_zip(source: Source, members: set[str]) -> DocumentError:
             # OpenDocument files and Apple's differ by name only.
             return DocumentError(f"{source.name} {_BY_SUFFIX.get(source.suffix, refusal)}")
     return DocumentError(f"{source.name} {_ARCHIVE}")
+
+
+def refuse_protected(source: Source) -> DocumentError:
+    """Say that a file asks for a password."""
+    return DocumentError(f"{source.name} {_PASSWORD}")
 
 
 def refuse_binary(source: Source) -> DocumentError:
