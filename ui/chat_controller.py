@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
-from app.store.errors import NotFoundError, StoreError
+from app.store.errors import NotFoundError
 from app.store.records import Message
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
@@ -23,8 +22,8 @@ from ui.notifications import Notifications
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
 from ui.token_counts import TokenCounts
+from ui.unsaved_replies import UnsavedReplies
 
-log = logging.getLogger(__name__)
 _METER_MS = 1000
 """How often the context meter follows a reply that is being written."""
 
@@ -68,7 +67,8 @@ class ChatController(QObject):
         self._budget = ContextBudget(self._counts)
         self.attachments = DraftAttachments(store, self._counts, self)
         self.stream = ReplyStream(engine, self)
-        self.session = ConversationSession(store, view, self.stream, self)
+        self._unsaved = UnsavedReplies(store, self)
+        self.session = ConversationSession(store, view, self.stream, self._unsaved, self)
         self._meter_timer = QTimer(self)
         self._meter_timer.setInterval(_METER_MS)
         self._meter_timer.timeout.connect(self._refresh)
@@ -78,7 +78,14 @@ class ChatController(QObject):
         self.attachments.failed.connect(
             lambda error: notifications.error("A document could not be read", error)
         )
+        self.session.draft_unsaved.connect(
+            lambda error: notifications.error("What you write could not be saved yet", error)
+        )
+        self._unsaved.saved.connect(
+            lambda: notifications.info("Saved", "What could not be saved before is saved now.")
+        )
         settings.changed.connect(self._refresh)
+        engine.reply_unsaved.connect(self._unsaved.add)
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
         engine.state_changed.connect(self._on_engine_state)
@@ -164,12 +171,17 @@ class ChatController(QObject):
         self._composer.set_text("")
         self.attachments.taken()
 
+    def save(self) -> None:
+        """Save the draft and replies that are not saved yet.
+
+        Raises:
+            StoreError: not everything could be saved.
+        """
+        self._unsaved.save()
+        self.session.save_draft()
+
     def shut_down(self) -> None:
-        """Save the draft, as far as the disk allows, and stop what runs beside the engine."""
-        try:
-            self.session.save_draft()
-        except StoreError:
-            log.exception("the draft could not be saved")
+        """Stop what runs beside the engine."""
         self.attachments.stop()
         self._counts.stop()
 

@@ -9,13 +9,16 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
+from app.store.errors import StoreError
 from app.store.records import Message
 from engine.events import PrefillProgress
 from ui.chat.view import ChatView
 from ui.reply_stream import ReplyStream
+from ui.unsaved_replies import UnsavedReplies
 
 _PAGE = 50
 _DRAFT_DELAY_MS = 1000
+_DRAFT_RETRY_MS = 3000
 
 
 class ConversationSession(QObject):
@@ -29,27 +32,35 @@ class ConversationSession(QObject):
         opened: another conversation is open.
         path_changed: messages came, went or were finished.
         list_changed: a title or a date changed.
+        draft_unsaved: the `StoreError` that keeps the draft from being saved; told once, then tried again.
     """
 
     opened = Signal()
     path_changed = Signal()
     list_changed = Signal()
+    draft_unsaved = Signal(object)
 
     def __init__(
-        self, store: ConversationStore, view: ChatView, stream: ReplyStream, parent: QObject | None = None
+        self,
+        store: ConversationStore,
+        view: ChatView,
+        stream: ReplyStream,
+        unsaved: UnsavedReplies,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._store = store
         self._view = view
         self._stream = stream
+        self._unsaved = unsaved
         self.conversation_id: int | None = None
         self.messages: list[Message] = []
         self.draft = ""
         self._is_draft_saved = True
+        self._is_draft_stuck = False
         self._draft_timer = QTimer(self)
         self._draft_timer.setSingleShot(True)
-        self._draft_timer.setInterval(_DRAFT_DELAY_MS)
-        self._draft_timer.timeout.connect(self.save_draft)
+        self._draft_timer.timeout.connect(self._on_draft_due)
         self._num_shown = 0
         view.earlier_requested.connect(self._show_earlier)
         view.sibling_requested.connect(self._show_sibling)
@@ -80,6 +91,7 @@ class ConversationSession(QObject):
     def send(self, text: str, attachment_ids: Sequence[int], settings: ReplySettings) -> None:
         """Add the user's message to the path and ask for an answer."""
         assert self.conversation_id is not None
+        self._unsaved.save()
         message = self._store.add_user_message(self.conversation_id, self.leaf_id, text, list(attachment_ids))
         self._draft_timer.stop()
         self._is_draft_saved = True
@@ -94,6 +106,7 @@ class ConversationSession(QObject):
     def regenerate(self, message_id: int, settings: ReplySettings) -> None:
         """Ask for another answer to the same question; the old one stays as its sibling."""
         assert self.conversation_id is not None
+        self._unsaved.save()
         parent_id = self._store.message(message_id).parent_id
         if parent_id is not None:
             self._store.set_leaf(self.conversation_id, parent_id)
@@ -103,6 +116,7 @@ class ConversationSession(QObject):
     def edit(self, message_id: int, text: str, settings: ReplySettings) -> None:
         """Send a message again in other words, with its documents; the old one stays as its sibling."""
         assert self.conversation_id is not None
+        self._unsaved.save()
         old = self._store.message(message_id)
         ids = [attachment.id for attachment in old.attachments]
         new = self._store.add_user_message(self.conversation_id, old.parent_id, text, ids, keep_draft=True)
@@ -114,7 +128,7 @@ class ConversationSession(QObject):
         """Remember the text being written; it is saved shortly after."""
         self.draft = text
         self._is_draft_saved = False
-        self._draft_timer.start()
+        self._draft_timer.start(_DRAFT_DELAY_MS)
 
     def save_draft(self) -> None:
         """Save the text being written, when it is not saved yet."""
@@ -122,9 +136,19 @@ class ConversationSession(QObject):
         if not self._is_draft_saved and self.conversation_id is not None:
             self._store.set_draft(self.conversation_id, self.draft)
             self._is_draft_saved = True
+        self._is_draft_stuck = False
+
+    def _on_draft_due(self) -> None:
+        try:
+            self.save_draft()
+        except StoreError as error:
+            if not self._is_draft_stuck:
+                self._is_draft_stuck = True
+                self.draft_unsaved.emit(error)
+            self._draft_timer.start(_DRAFT_RETRY_MS)
 
     def _show_path(self, leaf_id: int | None) -> None:
-        self.messages = self._store.path(leaf_id) if leaf_id is not None else []
+        self.messages = self._unsaved.in_place(self._store.path(leaf_id)) if leaf_id is not None else []
         shown = self.messages[-_PAGE:]
         self._num_shown = len(shown)
         writing = self._stream.message if self.is_streaming else None

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from PySide6.QtCore import QObject, QThread, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, Signal
 
 from app.chat import ChatService, ReplyEnded, ReplySettings, ReplyStarted
 from app.paths import AppPaths
@@ -79,6 +79,7 @@ class EngineThread(QObject):
         reply_started(Message): the reply has its row in the store, still empty.
         prefill_progress(int, PrefillProgress): message id, and how far the prompt is read.
         reply_finished(Message): the reply's final row.
+        reply_unsaved(Message): the reply's final row could not be saved; `reply_finished` follows.
         failed(Failure): a request failed; the engine goes on.
     """
 
@@ -89,6 +90,7 @@ class EngineThread(QObject):
     reply_started = Signal(object)
     prefill_progress = Signal(int, object)
     reply_finished = Signal(object)
+    reply_unsaved = Signal(object)
     failed = Signal(object)
 
     def __init__(self, paths: AppPaths, parent: QObject | None = None) -> None:
@@ -101,6 +103,7 @@ class EngineThread(QObject):
         self._worker.load_progress.connect(self.load_progress)
         self._worker.reply_started.connect(self.reply_started)
         self._worker.prefill_progress.connect(self.prefill_progress)
+        self._worker.reply_unsaved.connect(self.reply_unsaved)
         self._worker.reply_finished.connect(self.reply_finished)
         self._worker.failed.connect(self.failed)
 
@@ -133,9 +136,10 @@ class EngineThread(QObject):
         return self._worker.take_text()
 
     def shutdown(self) -> None:
-        """Stop everything, save what there is of a reply, and end the thread."""
+        """Stop everything, save what there is of a reply, end the thread and hand out its last signals."""
         self._worker.shutdown()
         self._worker.wait()
+        QCoreApplication.sendPostedEvents(self, QEvent.Type.MetaCall)
 
     def _take_state(self, state: EngineState) -> None:
         self.state = state
@@ -158,6 +162,7 @@ class _Worker(QThread):
     reply_started = Signal(object)
     prefill_progress = Signal(int, object)
     reply_finished = Signal(object)
+    reply_unsaved = Signal(object)
     failed = Signal(object)
 
     def __init__(self, paths: AppPaths, parent: QObject) -> None:
@@ -259,6 +264,8 @@ class _Worker(QThread):
                     with self._lock:
                         self._text.append(text)
                 case ReplyEnded(message, unsaved):
+                    if unsaved is not None:
+                        self.reply_unsaved.emit(message)
                     self.reply_finished.emit(message)
                     if unsaved is not None:
                         raise unsaved

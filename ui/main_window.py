@@ -29,6 +29,7 @@ from ui.chat_controller import ChatController
 from ui.conversations.pane import ConversationPane
 from ui.engine_thread import EngineState, EngineThread, Failure
 from ui.inspector.pane import InspectorPane
+from ui.last_save import save_or_ask
 from ui.menus import Commands, build_menus
 from ui.models.controller import ModelController
 from ui.notifications import Level, Notice, Notifications
@@ -102,7 +103,7 @@ class MainWindow(QMainWindow):
             self.chat.add_files(files)
 
     def closeEvent(self, event: QCloseEvent) -> None:
-        """Save, stop the engine and let the window go, whatever cannot be saved."""
+        """Stop the engine, save, and let the window go; ask about words that cannot be saved."""
         self.closing.emit()
         self._geometry.save()
         self.inspector.commit()
@@ -111,6 +112,7 @@ class MainWindow(QMainWindow):
             self.chat.shut_down()
         finally:
             self._engine.shutdown()
+        save_or_ask(self.chat.save, self)
         event.accept()
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:

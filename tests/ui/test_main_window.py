@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QAccessible, QAction, QKeySequence
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.store.records import MessageState
@@ -112,13 +113,86 @@ def test_a_draft_is_saved_while_the_window_stays_open(desk: Desk, qtbot: QtBot) 
     qtbot.waitUntil(lambda: desk.store.conversation(conversation_id).draft == "Precious", timeout=WAIT_MS)
 
 
-def test_the_engine_ends_even_when_a_draft_cannot_be_saved(desk: Desk, qtbot: QtBot) -> None:
+def answer_the_question(window: MainWindow, qtbot: QtBot, button: str, asked: list[str]) -> None:
+    """Click a button of the next message box, as soon as it is there."""
+
+    def click() -> None:
+        box = window.findChild(QMessageBox)
+        if box is None:
+            QTimer.singleShot(10, click)
+            return
+        asked.append(box.informativeText())
+        qtbot.mouseClick(
+            next(each for each in box.buttons() if each.text() == button), Qt.MouseButton.LeftButton
+        )
+
+    QTimer.singleShot(0, click)
+
+
+def test_closing_asks_before_words_are_lost_and_then_ends_the_engine(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
     window.start([])
     write(window, qtbot, "Lost")
     desk.store._connection._db.execute("PRAGMA query_only=ON")
+    asked: list[str] = []
+    answer_the_question(window, qtbot, "Close without saving", asked)
     window.close()
+    assert len(asked) == 1 and "may not read or write" in asked[0]
     assert window._engine._worker.isFinished()
+
+
+def test_closing_saves_the_words_once_that_is_possible(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    write(window, qtbot, "Kept")
+    db = desk.store._connection._db
+    db.execute("PRAGMA query_only=ON")
+    asked: list[str] = []
+    answer_the_question(window, qtbot, "Try again", asked)
+    QTimer.singleShot(0, lambda: db.execute("PRAGMA query_only=OFF"))
+    window.close()
+    assert len(asked) == 1
+    assert desk.store.conversations()[0].draft == "Kept"
+
+
+def test_a_draft_that_cannot_be_saved_is_told_once_and_saved_later(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.conversation_session._DRAFT_DELAY_MS", 0)
+    monkeypatch.setattr("ui.conversation_session._DRAFT_RETRY_MS", 10)
+    window = desk.open()
+    db = desk.store._connection._db
+    db.execute("PRAGMA query_only=ON")
+    told: list[object] = []
+    window.chat.session.draft_unsaved.connect(told.append)
+    write(window, qtbot, "Words")
+    qtbot.waitUntil(lambda: len(told) == 1)
+    qtbot.wait(100)
+    assert len(told) == 1
+    db.execute("PRAGMA query_only=OFF")
+    qtbot.waitUntil(lambda: desk.store.conversations()[0].draft == "Words")
+
+
+def test_a_reply_that_cannot_be_saved_is_shown_and_saved_later(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.unsaved_replies._RETRY_MS", 10)
+    window = desk.open()
+    store, db = desk.store, desk.store._connection._db
+    first = window.chat.session.conversation_id
+    question = store.add_user_message(first, None, "Question")
+    row = store.begin_reply(first, question.id, "A model")
+    store.save_partial(row.id, "The beginning")
+    db.execute("PRAGMA query_only=ON")
+    reply = dataclasses.replace(row, text="The beginning and the end", state=MessageState.STOPPED)
+    window._engine.reply_unsaved.emit(reply)
+    assert store.message(row.id).text == "The beginning"
+    window.chat.session.conversation_id = None
+    window.chat.open(first)
+    assert window.chat.session.messages[-1] == reply
+    with qtbot.waitSignal(window.chat._unsaved.saved):
+        db.execute("PRAGMA query_only=OFF")
+    saved = store.message(row.id)
+    assert (saved.text, saved.state) == (reply.text, reply.state)
 
 
 def test_new_conversations_do_not_pile_up_unused(desk: Desk, qtbot: QtBot) -> None:
