@@ -10,6 +10,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
+from app.documents.cleaning import clean_text
 from app.documents.document import Document
 from app.documents.extract import extract
 from app.store.conversations import ConversationStore
@@ -19,6 +20,9 @@ from engine.errors import OctavoError, sentence_of
 from ui.background import BackgroundJob, Report
 from ui.chat.attachments import AttachmentChip, ChipState, size_text
 from ui.token_counts import TokenCounts
+
+_NO_FILE = Path()
+"""Where pasted text comes from."""
 
 
 @dataclass(eq=False)
@@ -82,6 +86,17 @@ class DraftAttachments(QObject):
                 drafts.append(draft)
                 self._read(self._conversation_id, draft)
         self.changed.emit()
+
+    def add_text(self, text: str) -> None:
+        """Take a text that was pasted as a document of the open conversation's draft."""
+        if self._conversation_id is None:
+            return
+        drafts = self._drafts[self._conversation_id]
+        num_pasted = sum(draft.path == _NO_FILE for draft in drafts)
+        title = f"Pasted text {num_pasted + 1}" if num_pasted else "Pasted text"
+        draft = _Draft(next(self._keys), _NO_FILE)
+        drafts.append(draft)
+        self._take_document(self._conversation_id, draft, Document(title, "", "text", clean_text(text)))
 
     def remove(self, key: int) -> None:
         """Take a document out of the draft, or stop reading it."""

@@ -4,8 +4,8 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtGui import QAccessible, QAction, QKeySequence
+from PySide6.QtCore import QMimeData, Qt, QTimer
+from PySide6.QtGui import QAccessible, QAction, QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QMessageBox, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -366,3 +366,18 @@ def test_long_conversations_show_their_end_and_load_what_came_before(
         window.view.earlier_requested.emit()
         assert len(window.view.message_ids) > before
     assert window.view.message_ids == ids
+
+
+def test_text_pasted_in_one_very_long_line_becomes_a_document(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    for text in ("x" * 1_000_000, "y" * 30_000):
+        mime = QMimeData()
+        mime.setText(f"{text}\r\n")
+        QGuiApplication.clipboard().setMimeData(mime)
+        qtbot.keyClick(window.composer.edit, Qt.Key.Key_V, Qt.KeyboardModifier.ControlModifier)
+    assert chips(window) == [("Pasted text", ChipState.READY), ("Pasted text 2", ChipState.READY)]
+    first, second = desk.store.draft_attachments(window.chat.session.conversation_id)
+    assert first.text == "x" * 1_000_000 + "\n"
+    assert second.text == "y" * 30_000 + "\n"
+    desk.close()
+    assert [title for title, _ in chips(desk.open())] == ["Pasted text", "Pasted text 2"]

@@ -18,6 +18,8 @@ from ui.markdown.style import MarkdownStyle
 from ui.theme import Theme
 
 _MAX_LINES = 8
+_MAX_LINE_CHARS = 20_000
+"""Text with a longer line becomes a document: a megabyte in one line takes half a minute to lay out."""
 _OVERHANG = 16
 """The frame is this much wider than the column on each side, so that the texts are in line."""
 _BUSY_HINT = "A reply is being written. Wait for it, or press Esc to stop it."
@@ -34,6 +36,7 @@ class Composer(QWidget):
         submitted: send this text with the documents that are ready.
         stop_requested: stop the reply.
         files_dropped: local files were pasted: list of paths.
+        long_line_pasted: a text was pasted that the field is too slow for: take it as a document.
         text_edited: the user changed the text; `set_text` does not count.
         attachment_removed: take a document away, or stop reading it; the chip's key.
         encoding_changed: read a document in another encoding; the chip's key and the encoding.
@@ -43,6 +46,7 @@ class Composer(QWidget):
     submitted = Signal(str)
     stop_requested = Signal()
     files_dropped = Signal(object)
+    long_line_pasted = Signal(str)
     text_edited = Signal(str)
     attachment_removed = Signal(int)
     encoding_changed = Signal(int, str)
@@ -58,7 +62,7 @@ class Composer(QWidget):
         self._own_hint = ""
         self._hint = ""
         self._is_hint_error = False
-        self.edit = PromptEdit("Message", _MAX_LINES, self)
+        self.edit = PromptEdit("Message", _MAX_LINES, self, max_line_chars=_MAX_LINE_CHARS)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
         self._documents = DocumentShelf(self)
@@ -118,6 +122,7 @@ class Composer(QWidget):
         self.edit.escape_pressed.connect(self._on_escape)
         self.edit.edited.connect(self._on_edited)
         self.edit.files_pasted.connect(self.files_dropped)
+        self.edit.long_line_pasted.connect(self.long_line_pasted)
         self.edit.paste_refused.connect(self._show_own_hint)
         self.edit.focus_changed.connect(self.update)
         self._documents.removed.connect(self.attachment_removed)

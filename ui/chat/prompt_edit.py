@@ -34,6 +34,7 @@ class PromptEdit(QPlainTextEdit):
         escape_pressed: stop or cancel.
         edited: the user changed the text; `setPlainText` does not count.
         files_pasted: local files were pasted.
+        long_line_pasted: a text with a line of more than `max_line_chars` was pasted, and not taken in.
         paste_refused: what was pasted is no text and no local file; says so in a sentence.
         focus_changed: the keyboard focus came or went.
     """
@@ -42,12 +43,21 @@ class PromptEdit(QPlainTextEdit):
     escape_pressed = Signal()
     edited = Signal()
     files_pasted = Signal(object)
+    long_line_pasted = Signal(str)
     paste_refused = Signal(str)
     focus_changed = Signal()
 
-    def __init__(self, name: str, max_lines: int, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        max_lines: int,
+        parent: QWidget | None = None,
+        *,
+        max_line_chars: int | None = None,
+    ) -> None:
         super().__init__(parent)
         self._max_lines = max_lines
+        self._max_line_chars = max_line_chars
         self._is_composing = False
         self._is_setting = False
         self.setAccessibleName(name)
@@ -87,12 +97,19 @@ class PromptEdit(QPlainTextEdit):
         if paths:
             self.files_pasted.emit(paths)
         elif source.hasText():
-            self.textCursor().insertText(source.text())
-            self.ensureCursorVisible()
+            self._insert(source.text())
         elif refused_urls(source):
             self.paste_refused.emit("Only files on this computer can be attached; download it first.")
         elif source.hasImage():
             self.paste_refused.emit("Images cannot be read; attach a document or paste text.")
+
+    def _insert(self, text: str) -> None:
+        longest = max(map(len, text.splitlines()), default=0)
+        if self._max_line_chars is not None and longest > self._max_line_chars:
+            self.long_line_pasted.emit(text)
+        else:
+            self.textCursor().insertText(text)
+            self.ensureCursorVisible()
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:  # noqa: D102
         self._is_composing = bool(event.preeditString())

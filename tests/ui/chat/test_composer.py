@@ -275,3 +275,16 @@ def test_a_hint_takes_the_place_of_the_count_until_it_is_taken_away(qtbot: QtBot
 def test_attaching_is_asked_for(qtbot: QtBot, composer: Composer) -> None:
     with qtbot.waitSignal(composer.attach_requested):
         button(composer, "Attach documents").click()
+
+
+def test_a_text_in_one_very_long_line_is_handed_on_and_not_laid_out(qtbot: QtBot, composer: Composer) -> None:
+    mime = QMimeData()
+    mime.setText("x" * 1_000_000)
+    with qtbot.waitSignal(composer.long_line_pasted) as pasted:
+        paste(composer, mime)
+    assert pasted.args == [mime.text()]
+    assert composer.text == ""
+    mime = QMimeData()
+    mime.setText("word " * 4_000)
+    paste(composer, mime)
+    assert composer.text == mime.text()
