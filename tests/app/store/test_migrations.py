@@ -50,8 +50,9 @@ def rebuild_the_conversations(db: sqlite_utils.Database) -> None:
 def next_version(migration: Callable[[sqlite_utils.Database], None] = add_tags) -> Migrations:
     """The migrations of a later version of the program."""
     later = Migrations("conversations")
-    for entry in CONVERSATIONS.pending(sqlite_utils.Database(memory=True)):
-        later(name=entry.name)(entry.fn)
+    with closing(sqlite_utils.Database(memory=True)) as empty:
+        for entry in CONVERSATIONS.pending(empty):
+            later(name=entry.name)(entry.fn)
     later(name="099_later")(migration)
     return later
 

@@ -72,7 +72,7 @@ print(sentence)
 """
 
 AS_SOMEBODY_ELSE = """
-import os, sys
+import os, sys, urllib.parse
 from pathlib import Path
 from app.store.conversations import ConversationStore
 from app.store.db import open_store
