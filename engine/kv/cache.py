@@ -8,6 +8,7 @@ mlx-lm's cache as it is, and `SequenceCache.note` says so.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -73,15 +74,20 @@ class SequenceCache:
         )
 
     def _watch(self, layer: Any) -> None:
-        """Let `before_layer` run before a layer takes new keys and values."""
-        update_and_fetch = getattr(layer, "update_and_fetch", None)
+        """Let `before_layer` run before a layer takes new keys and values.
+
+        Nothing here may refer back to the layer: it would keep its arrays until Python looks for cycles.
+        """
+        update_and_fetch = getattr(type(layer), "update_and_fetch", None)
         if update_and_fetch is None:
             return
+        owner, watched_layer = weakref.ref(self), weakref.ref(layer)
 
         def watched(keys: mx.array, values: mx.array) -> Any:
-            if self.before_layer is not None:
-                self.before_layer(keys)
-            return update_and_fetch(keys, values)
+            cache = owner()
+            if cache is not None and cache.before_layer is not None:
+                cache.before_layer(keys)
+            return update_and_fetch(watched_layer(), keys, values)
 
         layer.update_and_fetch = watched
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 
 from engine.backend import Backend
@@ -98,5 +100,11 @@ def test_a_load_that_is_stopped_leaves_nothing_and_the_next_one_works(
         answer(engine, "Hello")
     load(engine, starter_gguf)
     assert answer(engine, "Hello").completion_tokens > 0
-    engine.unload()
+    gc.disable()
+    try:
+        held = mx.get_active_memory()
+        engine.unload()
+        assert held - mx.get_active_memory() > 90_000_000
+    finally:
+        gc.enable()
     assert engine.loaded is None

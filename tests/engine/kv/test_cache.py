@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import gc
+import weakref
+
 import mlx.core as mx
 import pytest
 
@@ -39,6 +42,23 @@ def test_truncating_and_reading_again_equals_never_having_read_the_rest() -> Non
     after = read(cache, module, [9, 8])
     expected = read(fresh, module, [1, 2, 3, 9, 8])[-2:]
     assert mx.allclose(after, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("bits", KVBits)
+def test_what_is_forgotten_is_freed_at_once_and_not_when_cycles_are_looked_for(bits: KVBits) -> None:
+    module = tiny_model("llama")
+    cache = SequenceCache(module, bits, HEAD_DIM)
+    read(cache, module, [1, 2, 3])
+    layers = [weakref.ref(layer) for layer in cache.layers]
+    gc.disable()
+    try:
+        cache.clear()
+        assert [layer() for layer in layers] == [None] * len(layers)
+        layers = [weakref.ref(layer) for layer in cache.layers]
+        del cache
+        assert [layer() for layer in layers] == [None] * len(layers)
+    finally:
+        gc.enable()
 
 
 def test_a_recurrent_model_cannot_be_truncated_and_says_so() -> None:
