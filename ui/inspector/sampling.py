@@ -15,13 +15,13 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QSlider,
     QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
 from engine.sampling import SamplingParams
+from ui.inspector.slider import Slider, WheelGuard
 
 _MAX_SEED = 2**31 - 1
 
@@ -93,6 +93,9 @@ class SamplingPanel(QWidget):
         for spin in (self._max_tokens, self._seed):
             _pad(spin)
         self._lay_out()
+        wheel_guard = WheelGuard(self)
+        for number in self.findChildren(QAbstractSpinBox) + self.findChildren(Slider):
+            number.installEventFilter(wheel_guard)
         self.set_params(self._params)
 
     def set_params(self, params: SamplingParams) -> None:
@@ -169,7 +172,7 @@ class _ScaleRow(QWidget):
         self._spin.setAccessibleName(scale.label)
         _pad(self._spin)
         self._spin.valueChanged.connect(self._on_spin)
-        self._slider = QSlider(Qt.Orientation.Horizontal)
+        self._slider = Slider()
         self._slider.setRange(0, round((scale.high - scale.low) / scale.step))
         self._slider.setAccessibleName(f"{scale.label} slider")
         self._slider.valueChanged.connect(self._on_slider)

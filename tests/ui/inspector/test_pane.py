@@ -3,7 +3,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QPushButton, QSlider, QSpinBox, QWidget
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QWheelEvent
+from PySide6.QtWidgets import (
+    QAbstractSpinBox,
+    QApplication,
+    QCheckBox,
+    QDoubleSpinBox,
+    QPushButton,
+    QSlider,
+    QSpinBox,
+    QWidget,
+)
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings
@@ -63,6 +74,38 @@ def test_slider_and_number_of_a_sampling_setting_agree(pane: InspectorPane, stor
     assert stored.value.sampling.temperature == 1.25
     named(pane, QSlider, "Temperature slider").setValue(4)
     assert stored.value.sampling.temperature == 0.2
+
+
+def test_a_slider_comes_to_where_it_is_pressed_and_follows_the_mouse(
+    qtbot: QtBot, pane: InspectorPane, stored: StoredSettings
+) -> None:
+    slider = named(pane, QSlider, "Top-p slider")
+    middle = slider.rect().center()
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=middle)
+    assert stored.value.sampling.top_p == pytest.approx(0.5, abs=0.01)
+    qtbot.mouseMove(slider, QPoint(slider.width() // 4, middle.y()))
+    qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.width() // 4, middle.y()))
+    assert stored.value.sampling.top_p == pytest.approx(0.25, abs=0.03)
+
+
+def test_the_wheel_is_left_to_the_pane_and_changes_no_value(
+    pane: InspectorPane, stored: StoredSettings
+) -> None:
+    for widget in [*pane.findChildren(QSlider), *pane.findChildren(QAbstractSpinBox)]:
+        centre = QPointF(widget.rect().center())
+        event = QWheelEvent(
+            centre,
+            widget.mapToGlobal(centre),
+            QPoint(),
+            QPoint(0, -120),
+            Qt.MouseButton.NoButton,
+            Qt.KeyboardModifier.NoModifier,
+            Qt.ScrollPhase.NoScrollPhase,
+            False,
+        )
+        QApplication.sendEvent(widget, event)
+        assert not event.isAccepted()
+    assert stored.value.sampling == SamplingParams()
 
 
 @pytest.mark.parametrize(
