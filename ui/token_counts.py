@@ -57,8 +57,11 @@ class TokenCounts(QObject):
         """Return the tokens of `text`; None when not known yet, and `counted` follows."""
         if not text:
             return 0
-        text = valid_unicode(text)
-        key = _key(text)
+        try:
+            key = _key(text)
+        except UnicodeEncodeError:  # rare, and looking for it costs more than the rest
+            text = valid_unicode(text)
+            key = _key(text)
         known = self._counts.get(key)
         if known is not None:
             self._counts.move_to_end(key)
