@@ -14,6 +14,8 @@ from tests.ui.conftest import WAIT_MS, Desk, drop
 from ui.about import AboutDialog
 from ui.chat.attachments import ChipState
 from ui.chat.drop import DropOverlay
+from ui.chat.prompt_edit import PromptEdit
+from ui.chat.user_message import UserMessage
 from ui.main_window import MainWindow
 from ui.models.chooser import ModelChooser
 from ui.theme import Theme
@@ -381,3 +383,35 @@ def test_text_pasted_in_one_very_long_line_becomes_a_document(desk: Desk, qtbot:
     assert second.text == "y" * 30_000 + "\n"
     desk.close()
     assert [title for title, _ in chips(desk.open())] == ["Pasted text", "Pasted text 2"]
+
+
+def test_escape_first_leaves_what_is_being_typed_and_then_stops(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    store, conversation_id = desk.store, window.chat.session.conversation_id
+    store.add_user_message(conversation_id, None, "Question")
+    window.chat.session.conversation_id = None
+    window.chat.open(conversation_id)
+    stop = action(window, "Esc")
+    stopped: list[bool] = []
+    stop.triggered.connect(lambda: stopped.append(True))
+
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+
+    def press_escape(widget: QWidget) -> None:
+        stop.setEnabled(True)
+        qtbot.keyClick(widget, Qt.Key.Key_Escape)
+
+    search = window.conversations._search
+    search.setFocus()
+    qtbot.keyClicks(search, "zzz")
+    press_escape(search)
+    assert search.text() == "" and not stopped
+
+    message = window.findChild(UserMessage)
+    message.start_editing()
+    press_escape(message.findChild(PromptEdit))
+    assert message._editor is None and not stopped
+
+    press_escape(search)
+    assert len(stopped) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-from PySide6.QtCore import QMimeData, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QMimeData, QSize, Qt, Signal
 from PySide6.QtGui import (
     QDragEnterEvent,
     QDragMoveEvent,
@@ -27,7 +27,8 @@ class PromptEdit(QPlainTextEdit):
     """Plain text that grows with its lines up to `max_lines`, then scrolls.
 
     Enter is taken as the wish to send, Shift+Enter breaks the line; while an input method composes, Enter
-    belongs to it. Files that are pasted are handed on; files that are dragged are left to the window.
+    and Esc belong to it. Esc is the window's before it is the field's, unless the field `keeps_escape`. Files
+    that are pasted are handed on; files that are dragged are left to the window.
 
     Signals:
         enter_pressed: send, as far as the user is concerned.
@@ -54,10 +55,12 @@ class PromptEdit(QPlainTextEdit):
         parent: QWidget | None = None,
         *,
         max_line_chars: int | None = None,
+        keeps_escape: bool = False,
     ) -> None:
         super().__init__(parent)
         self._max_lines = max_lines
         self._max_line_chars = max_line_chars
+        self._keeps_escape = keeps_escape
         self._is_composing = False
         self._is_setting = False
         self.setAccessibleName(name)
@@ -115,6 +118,14 @@ class PromptEdit(QPlainTextEdit):
         self._is_composing = bool(event.preeditString())
         super().inputMethodEvent(event)
         self._fit_height()
+
+    def event(self, event: QEvent) -> bool:  # noqa: D102
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.ShortcutOverride:
+            is_own = self._keeps_escape or self._is_composing
+            if is_own and event.key() == Qt.Key.Key_Escape:
+                event.accept()
+                return True
+        return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102
         is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)

@@ -235,7 +235,7 @@ class MessageEditor(QFrame):
         self._allow_empty = allow_empty
         self._is_sending_enabled = True
         self.setProperty("kind", "card")
-        self.edit = PromptEdit("Edit message", _MAX_EDIT_LINES, self)
+        self.edit = PromptEdit("Edit message", _MAX_EDIT_LINES, self, keeps_escape=True)
         self.edit.setFont(style.font)
         self.edit.set_text(text)
         note = QLabel("The old version stays; you can go back to it.", wordWrap=True)

@@ -6,6 +6,7 @@ from PySide6.QtCore import (
     QAbstractItemModel,
     QEvent,
     QModelIndex,
+    QObject,
     QPersistentModelIndex,
     QRect,
     QSize,
@@ -27,11 +28,20 @@ _ICON = 16
 class ConversationDelegate(QStyledItemDelegate):
     """Paints headings and titles; a row under the pointer has a button for its menu.
 
+    Attributes:
+        is_editing: whether a title is being changed now.
+
     Signals:
         menu_requested: id of the conversation whose menu button was clicked.
+        editing_ended: the title's editor is gone.
     """
 
     menu_requested = Signal(int)
+    editing_ended = Signal()
+
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self.is_editing = False
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """Return one height for all rows, which keeps long lists fast."""
@@ -53,7 +63,18 @@ class ConversationDelegate(QStyledItemDelegate):
         editor = QLineEdit(parent)
         editor.setAccessibleName("Title of the conversation")
         editor.setMaxLength(200)
+        editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
+        self.is_editing = True
         return editor
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        """Leave what is being typed alone: the view calls this whenever a row changes."""
+
+    def destroyEditor(self, editor: QWidget, index: Index) -> None:
+        """Take the editor away and tell of it."""
+        super().destroyEditor(editor, index)
+        self.is_editing = False
+        self.editing_ended.emit()
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, index: Index) -> None:
         """Let the editor fill the row."""

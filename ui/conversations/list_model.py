@@ -74,6 +74,8 @@ class ConversationListModel(QAbstractListModel):
 
     def set_writing(self, conversation_id: int | None) -> None:
         """Mark the conversation in which a reply is being written."""
+        if conversation_id == self._writing_id:
+            return
         self._writing_id = conversation_id
         if self._rows:
             self.dataChanged.emit(self.index(0), self.index(len(self._rows) - 1), [WRITING_ROLE])

@@ -49,6 +49,7 @@ class ConversationPane(QWidget):
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._store = store
         self._current_id: int | None = None
+        self._is_stale = False
         self._model = ConversationListModel()
         self._model.renamed.connect(self._rename)
         self._new = QPushButton("New conversation")
@@ -83,7 +84,10 @@ class ConversationPane(QWidget):
         return self._model
 
     def refresh(self) -> None:
-        """Read the list again, with the search as typed."""
+        """Read the list again, with the search as typed; a title that is being changed comes first."""
+        self._is_stale = self._delegate.is_editing
+        if self._is_stale:
+            return
         text = self._search.text().strip()
         conversations = self._store.conversations(text)
         position = self._list.verticalScrollBar().value()
@@ -123,8 +127,12 @@ class ConversationPane(QWidget):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Let the arrow keys, Enter and Esc of the search field reach the list."""
-        if watched is self._search and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            return self._search_key(event.key())
+        if watched is self._search and isinstance(event, QKeyEvent):
+            if event.type() == QEvent.Type.KeyPress:
+                return self._search_key(event.key())
+            if event.type() == QEvent.Type.ShortcutOverride and event.key() == Qt.Key.Key_Escape:
+                event.setAccepted(bool(self._search.text()))  # Esc clears the field before it stops a reply
+                return True
         return super().eventFilter(watched, event)
 
     def _search_key(self, key: int) -> bool:
@@ -155,6 +163,8 @@ class ConversationPane(QWidget):
         view.selectionModel().currentChanged.connect(self._on_current_changed)
         self._delegate = ConversationDelegate(view)
         self._delegate.menu_requested.connect(self._open_menu)
+        # The view still holds the index that was edited; reset the model once it has let go.
+        self._delegate.editing_ended.connect(self._refresh_stale, Qt.ConnectionType.QueuedConnection)
         view.setItemDelegate(self._delegate)
         return view
 
@@ -227,8 +237,11 @@ class ConversationPane(QWidget):
 
     def _rename(self, conversation_id: int, title: str) -> None:
         self._store.rename(conversation_id, title)
-        # The view still holds the index that was edited; reset the model once it has let go.
-        QTimer.singleShot(0, self, self.refresh)
+        self._is_stale = True
+
+    def _refresh_stale(self) -> None:
+        if self._is_stale:
+            self.refresh()
 
     def _toggle_pin(self, conversation: Conversation) -> None:
         self._store.set_pinned(conversation.id, not conversation.pinned)

@@ -84,6 +84,36 @@ def test_a_title_is_changed_in_place(qtbot: QtBot, store: ConversationStore, pan
     assert store.conversation(conversation.id).title == "New title"
 
 
+def test_the_old_title_is_selected_so_that_typing_replaces_it(
+    qtbot: QtBot, store: ConversationStore, pane: ConversationPane
+) -> None:
+    conversation = store.create_conversation("Old")
+    pane.refresh()
+    pane.set_current(conversation.id)
+    pane.rename_current()
+    editor = view_of(pane).findChild(QLineEdit)
+    qtbot.keyClicks(editor, "New")
+    assert editor.text() == "New"
+
+
+def test_a_title_being_typed_outlives_what_happens_in_the_list(
+    qtbot: QtBot, store: ConversationStore, pane: ConversationPane
+) -> None:
+    conversation = store.create_conversation("Old")
+    pane.refresh()
+    pane.set_current(conversation.id)
+    pane.rename_current()
+    editor = view_of(pane).findChild(QLineEdit)
+    editor.setText("New")
+    store.create_conversation("Another")
+    pane.set_writing(conversation.id)
+    pane.refresh()
+    qtbot.wait(10)
+    assert editor.text() == "New" and titles(pane) == ["Old"]
+    QTest.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: sorted(titles(pane)) == ["Another", "New"])
+
+
 def test_escape_leaves_a_title_as_it_was(
     qtbot: QtBot, store: ConversationStore, pane: ConversationPane
 ) -> None:
