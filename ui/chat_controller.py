@@ -63,6 +63,7 @@ class ChatController(QObject):
         self._composer = composer
         self._view = view
         self._refused = ""
+        self._deleted: list[int] = []
         self._counts = TokenCounts(self)
         self._budget = ContextBudget(self._counts)
         self.attachments = DraftAttachments(store, self._counts, self)
@@ -131,17 +132,26 @@ class ChatController(QObject):
         if self.session.conversation_id == conversation_id:
             self.session.save_draft()
         self._store.delete(conversation_id)
+        self._deleted.append(conversation_id)
         if self.session.conversation_id == conversation_id:
             self.session.conversation_id = None
             self.open_newest()
         self.list_changed.emit()
         return title
 
-    def undo_delete(self, conversation_id: int) -> None:
-        """Bring a deleted conversation back and show it."""
+    def undo_delete(self) -> None:
+        """Bring back and show the conversation that was deleted last; the next call the one before."""
+        conversation_id = self._deleted[-1]
         self._store.undo_delete(conversation_id)
+        self._deleted.pop()
         self.list_changed.emit()
         self.open(conversation_id)
+        self._composer.setFocus()
+
+    @property
+    def can_undo_delete(self) -> bool:
+        """Whether a conversation was deleted since the window opened."""
+        return bool(self._deleted)
 
     @property
     def busy_elsewhere(self) -> str | None:

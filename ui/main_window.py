@@ -161,6 +161,7 @@ class MainWindow(QMainWindow):
             rename=self._rename,
             pin=self.conversations.toggle_pin_current,
             delete=self._delete_current,
+            undo_delete=self._undo_delete,
             quit=self.close,
             choose_model=self.models.choose,
             eject=self.models.eject,
@@ -178,7 +179,7 @@ class MainWindow(QMainWindow):
         self.conversations.opened.connect(self.chat.open)
         self.conversations.new_requested.connect(self.chat.new)
         self.conversations.delete_requested.connect(self._delete)
-        self.conversations.undo_requested.connect(self.chat.undo_delete)
+        self.conversations.undo_requested.connect(self._undo_delete)
         delete = QShortcut(QKeySequence.StandardKey.Delete, self.conversations)
         delete.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
         delete.activated.connect(self._delete_current)
@@ -229,6 +230,7 @@ class MainWindow(QMainWindow):
             )
         busy_id = self.chat.stream.conversation_id
         self.conversations.set_writing(busy_id)
+        self._menus.undo_delete.setEnabled(self.chat.can_undo_delete)
         self._menus.eject.setEnabled(loaded is not None)
         self._menus.stop.setEnabled(loading or busy_id is not None)
         busy_title = self.chat.busy_elsewhere
@@ -265,7 +267,13 @@ class MainWindow(QMainWindow):
 
     def _delete(self, conversation_id: int) -> None:
         title = self.chat.delete(conversation_id)
-        self.conversations.undo_bar.offer(conversation_id, title)
+        self.conversations.undo_bar.offer(title)
+        self._refresh()
+
+    def _undo_delete(self) -> None:
+        self.conversations.undo_bar.hide()
+        self.chat.undo_delete()
+        self._refresh()
 
     def _show_busy(self) -> None:
         if self.chat.stream.conversation_id is not None:

@@ -21,6 +21,7 @@ class Commands:
     rename: Callable[[], None]
     pin: Callable[[], None]
     delete: Callable[[], None]
+    undo_delete: Callable[[], None]
     quit: Callable[[], object]
     choose_model: Callable[[], None]
     eject: Callable[[], None]
@@ -36,6 +37,7 @@ class Commands:
 class Menus:
     """The actions that the window switches on and off."""
 
+    undo_delete: QAction
     eject: QAction
     stop: QAction
     left_pane: QAction
@@ -54,6 +56,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Menus:
     _add(chat, "&Rename", commands.rename, QKeySequence("F2"))
     _add(chat, "&Pin or unpin", commands.pin)
     _add(chat, "&Delete", commands.delete)
+    undo_delete = _add(chat, "&Undo delete", commands.undo_delete, QKeySequence("Ctrl+Shift+T"))
     chat.addSeparator()
     quit_action = _add(chat, "&Quit", commands.quit, QKeySequence("Ctrl+Q"))
     quit_action.setMenuRole(QAction.MenuRole.QuitRole)
@@ -73,7 +76,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Menus:
     _add(help_menu, "Open the &data folder", commands.open_data)
     about = _add(help_menu, "&About Octavo", commands.about)
     about.setMenuRole(QAction.MenuRole.AboutRole)
-    return Menus(eject, stop, left_pane, right_pane, looks)
+    return Menus(undo_delete, eject, stop, left_pane, right_pane, looks)
 
 
 def _add(

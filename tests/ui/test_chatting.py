@@ -148,11 +148,10 @@ def test_deleting_a_conversation_stops_its_reply(desk: Desk, qtbot: QtBot, start
     window = desk.open_with_model(starter_gguf, LONG)
     ask(window, qtbot, "Tell a long story about the sea.")
     wait_for_text(window, qtbot)
-    deleted = window.chat.session.conversation_id
     window._delete_current()
     wait_for_answer(window, qtbot)
     assert window.centre.notification_bar.notice is None
-    window.chat.undo_delete(deleted)
+    window.chat.undo_delete()
     assert window.chat.session.messages[-1].state is MessageState.STOPPED
 
 

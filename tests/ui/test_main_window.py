@@ -57,7 +57,7 @@ def test_every_control_has_a_name_for_screen_readers(desk: Desk, qtbot: QtBot, t
     qtbot.waitUntil(lambda: chips(window) == [("notes", ChipState.READY)], timeout=WAIT_MS)
     window._notifications.error("Title", "Sentence.")
     window.busy_bar.show_for("Another")
-    window.conversations.undo_bar.offer(1, "Deleted")
+    window.conversations.undo_bar.offer("Deleted")
     chooser = ModelChooser(window.models.library, window.models.downloads, None, window)
     about = AboutDialog(window)
     for root in (window, chooser, about):
@@ -286,6 +286,24 @@ def test_deleting_opens_another_and_undo_brings_it_back_with_its_draft(desk: Des
     window.conversations.undo_bar._undo.click()
     assert window.chat.session.conversation_id == first
     assert window.composer.text == "Keep me"
+
+
+def test_every_deletion_since_the_start_can_be_undone_from_the_menu(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    undo = action(window, "Ctrl+Shift+T")
+    assert not undo.isEnabled()
+    ids = []
+    for text in ("First", "Second"):
+        write(window, qtbot, text)
+        ids.append(window.chat.session.conversation_id)
+        window._delete_current()
+    window.conversations.undo_bar.hide()
+    for conversation_id in reversed(ids):
+        undo.trigger()
+        assert window.chat.session.conversation_id == conversation_id
+        assert window.focusWidget() is window.composer.edit
+    assert not undo.isEnabled()
+    assert {conversation.draft for conversation in desk.store.conversations()} >= {"First", "Second"}
 
 
 def test_deleted_conversations_are_gone_for_good_after_a_restart(desk: Desk, qtbot: QtBot) -> None:

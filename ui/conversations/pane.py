@@ -35,13 +35,13 @@ class ConversationPane(QWidget):
         opened: id of the conversation that the user chose.
         new_requested: the button for a new conversation.
         delete_requested: id of a conversation to delete.
-        undo_requested: id of a conversation to bring back.
+        undo_requested: bring back the conversation that was deleted last.
     """
 
     opened = Signal(int)
     new_requested = Signal()
     delete_requested = Signal(int)
-    undo_requested = Signal(int)
+    undo_requested = Signal()
 
     def __init__(self, store: ConversationStore, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -252,19 +252,19 @@ class UndoBar(QFrame):
     """Says for ten seconds that a conversation was deleted, and brings it back.
 
     Signals:
-        undo_requested: id of the conversation.
+        undo_requested: bring it back.
     """
 
-    undo_requested = Signal(int)
+    undo_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("undoBar")
-        self._conversation_id = 0
         self._label = ElidedLabel()
         self._undo = QPushButton("Undo")
         self._undo.setAccessibleName("Undo deleting the conversation")
         self._undo.clicked.connect(self._on_undo)
+        self._undo.setToolTip("Undo (Ctrl+Shift+T)")
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_UNDO_MS)
@@ -275,9 +275,8 @@ class UndoBar(QFrame):
         row.addWidget(self._undo)
         self.hide()
 
-    def offer(self, conversation_id: int, title: str) -> None:
+    def offer(self, title: str) -> None:
         """Offer to bring a conversation back."""
-        self._conversation_id = conversation_id
         self._label.setText(f"Deleted “{title}”")
         self.show()
         self._timer.start()
@@ -285,4 +284,4 @@ class UndoBar(QFrame):
     def _on_undo(self) -> None:
         self.hide()
         self._timer.stop()
-        self.undo_requested.emit(self._conversation_id)
+        self.undo_requested.emit()
