@@ -26,7 +26,7 @@ class Settings:
     """What the user has chosen.
 
     Attributes:
-        model: the path of the last model, None before the first.
+        model: the path of the last model; None before the first, empty after it was ejected.
         kv_bits: precision of the KV cache.
         sampling: how the next token is chosen.
         system_prompt: instructions to the model; empty leaves the model's own.

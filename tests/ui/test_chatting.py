@@ -9,6 +9,7 @@ import pytest
 from PySide6.QtCore import QElapsedTimer, Qt, QTimer
 from pytestqt.qtbot import QtBot
 
+from app.models.library import ModelLibrary
 from app.store.records import MessageState, Role
 from engine.kv.precision import KVBits
 from engine.sampling import SamplingParams
@@ -199,7 +200,22 @@ def test_ejecting_is_remembered_and_the_last_model_is_loaded_by_itself(
     window.models.eject()
     qtbot.waitUntil(lambda: window._engine.loaded is None, timeout=WAIT_MS)
     assert window.top_bar.model_button.text() == "Choose a model"
-    assert desk.chosen().model is None
+    assert desk.chosen().model == ""
+    desk.close()
+    window = desk.open()
+    window.start([])
+    assert not window._engine._worker._pending
+    assert window.top_bar.model_button.text() == "Choose a model"
+
+
+def test_the_only_model_is_loaded_when_none_was_chosen_yet(
+    desk: Desk, qtbot: QtBot, starter_gguf: Path
+) -> None:
+    ModelLibrary(desk.paths).import_path(starter_gguf)
+    window = desk.open()
+    window.start([])
+    qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=WAIT_MS)
+    assert window.top_bar.model_button.text() == "SmolLM2-135M-Instruct"
 
 
 def test_loading_stops_with_escape(desk: Desk, qtbot: QtBot, starter_gguf: Path) -> None:

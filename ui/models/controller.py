@@ -71,16 +71,23 @@ class ModelController(QObject):
         return self._has_models
 
     def load_last(self) -> None:
-        """Load the model that was used last, when it is still there."""
-        if self._settings.value.model is None:
+        """Load the model that was used last, or the only one there is when none was chosen yet."""
+        wanted = self._settings.value.model
+        if wanted is None:
+            wanted = self._only_model()
+        if not wanted:
             return
-        path = Path(self._settings.value.model)
+        path = Path(wanted)
         if path.exists():
             self._engine.load(path, self._settings.value.kv_bits)
         else:
             self._notifications.warning(
                 "The last model is gone", f"{path} is no longer there. Choose a model."
             )
+
+    def _only_model(self) -> str | None:
+        models = self.library.installed() if self.has_models else []
+        return str(models[0].path) if len(models) == 1 else None
 
     def choose(self) -> None:
         """Show the models to choose from."""
@@ -120,8 +127,8 @@ class ModelController(QObject):
         job.start()
 
     def eject(self) -> None:
-        """Unload the model and do not load it at the next start."""
-        self._settings.update(model=None)
+        """Unload the model and load none at the next start."""
+        self._settings.update(model="")
         self._engine.unload()
 
     def stop_loading(self) -> None:
