@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl, Signal
+from PySide6.QtCore import QSize, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QCloseEvent,
     QDesktopServices,
@@ -33,9 +33,13 @@ from ui.last_save import save_or_ask
 from ui.menus import Commands, build_menus
 from ui.models.controller import ModelController
 from ui.notifications import Level, Notice, Notifications
+from ui.pane_folding import PaneFolding
 from ui.stored_settings import StoredSettings
 from ui.theme import CHOICES, Theme, app_icon
 from ui.window_geometry import WindowGeometry
+
+_MIN_SIZE = QSize(440, 420)
+"""Room for the conversation alone; the side panes fold away."""
 
 
 class MainWindow(QMainWindow):
@@ -81,6 +85,9 @@ class MainWindow(QMainWindow):
         self._geometry.restore()
         self.top_bar.left_toggle.setChecked(not self.conversations.isHidden())
         self.top_bar.right_toggle.setChecked(not self.inspector.isHidden())
+        self._folding = PaneFolding(self, self._splitter)
+        self._folding.add(self.top_bar.left_toggle, self.conversations)
+        self._folding.add(self.top_bar.right_toggle, self.inspector)
         self._set_look(settings.value.theme)
         self.chat.open_newest()
         self._refresh()
@@ -105,7 +112,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop the engine, save, and let the window go; ask about words that cannot be saved."""
         self.closing.emit()
-        self._geometry.save()
+        self._geometry.save(self._folding.folded)
         self.inspector.commit()
         self._settings.save()
         try:
@@ -141,6 +148,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Octavo")
         self.setWindowIcon(app_icon())
         self.setAcceptDrops(True)
+        self.setMinimumSize(_MIN_SIZE)
         for pane in (self.conversations, self.centre, self.inspector):
             self._splitter.addWidget(pane)
         self._splitter.setHandleWidth(1)

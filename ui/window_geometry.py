@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
-from PySide6.QtCore import QByteArray, QSettings
+from PySide6.QtCore import QByteArray, QSettings, QSize
 from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
 _WIDTH, _HEIGHT = 1180, 780
@@ -23,18 +24,18 @@ class WindowGeometry:
         """Bring back what was saved, else the sizes for a first start."""
         geometry, sizes = self._settings.value("geometry"), self._settings.value("splitter")
         if not isinstance(geometry, QByteArray) or not self._window.restoreGeometry(geometry):
-            self._window.resize(_WIDTH, _HEIGHT)
+            self._window.resize(QSize(_WIDTH, _HEIGHT).boundedTo(self._window.screen().availableSize()))
         if not isinstance(sizes, QByteArray) or not self._splitter.restoreState(sizes):
             self._splitter.setSizes([_LEFT_WIDTH, _WIDTH - _LEFT_WIDTH - _RIGHT_WIDTH, _RIGHT_WIDTH])
         for index, pane in enumerate(self._panes()):
             pane.setHidden(str(self._settings.value(f"hidden{index}", "0")) == "1")
 
-    def save(self) -> None:
-        """Remember the sizes as they are now."""
+    def save(self, folded: Collection[QWidget] = ()) -> None:
+        """Remember the sizes as they are now; panes that are only `folded` are not hidden."""
         self._settings.setValue("geometry", self._window.saveGeometry())
         self._settings.setValue("splitter", self._splitter.saveState())
         for index, pane in enumerate(self._panes()):
-            self._settings.setValue(f"hidden{index}", int(pane.isHidden()))
+            self._settings.setValue(f"hidden{index}", int(pane.isHidden() and pane not in folded))
         self._settings.sync()
 
     def _panes(self) -> list[QWidget]:

@@ -340,8 +340,10 @@ def test_the_look_is_remembered(desk: Desk) -> None:
     assert window._menus.looks["dark"].isChecked()
 
 
-def test_panes_can_be_hidden_and_stay_so(desk: Desk) -> None:
+def test_panes_can_be_hidden_and_stay_so(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
+    window.resize(1180, 700)
+    qtbot.waitUntil(window.inspector.isVisible)
     window.top_bar.left_toggle.click()
     action(window, "Ctrl+Shift+B").trigger()
     assert window.conversations.isHidden() and window.inspector.isHidden()
@@ -433,3 +435,15 @@ def test_escape_first_leaves_what_is_being_typed_and_then_stops(desk: Desk, qtbo
 
     press_escape(search)
     assert len(stopped) == 1
+
+
+def test_a_narrow_window_folds_its_panes_and_remembers_them_as_shown(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    window.resize(700, 500)
+    qtbot.waitUntil(window.inspector.isHidden)
+    assert (window.width(), window.height()) == (700, 500)
+    assert not window.top_bar.right_toggle.isChecked() and window.conversations.isVisible()
+    desk.close()
+    window = desk.open()
+    window.resize(1200, 700)
+    qtbot.waitUntil(window.inspector.isVisible)

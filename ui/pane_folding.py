@@ -1,0 +1,69 @@
+"""Side panes that give way where the window is too narrow for them."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject
+from PySide6.QtWidgets import QAbstractButton, QSplitter, QWidget
+
+
+class PaneFolding(QObject):
+    """Hides side panes that have no room, the last one first, and brings them back once there is room.
+
+    Attributes:
+        folded: the panes that are hidden for want of room only.
+    """
+
+    def __init__(self, window: QWidget, splitter: QSplitter) -> None:
+        super().__init__(window)
+        self._window = window
+        self._splitter = splitter
+        self._toggles: list[tuple[QAbstractButton, QWidget]] = []
+        self._is_folding = False
+        self.folded: list[QWidget] = []
+        window.installEventFilter(self)
+
+    def add(self, toggle: QAbstractButton, pane: QWidget) -> None:
+        """Let the button `toggle`, which shows and hides `pane`, be pressed where there is no room."""
+        self._toggles.append((toggle, pane))
+        toggle.toggled.connect(lambda is_shown: self._on_toggled(pane, is_shown))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
+        if event.type() == QEvent.Type.Resize:
+            self._fit()
+        return super().eventFilter(watched, event)
+
+    def _fit(self) -> None:
+        for _, pane in reversed(self._toggles):
+            if not pane.isHidden() and self._lacking() > 0:
+                self._fold(pane)
+        while self.folded and self._lacking(self.folded[-1]) <= 0:
+            self._set_shown(self.folded.pop(), True)
+
+    def _fold(self, pane: QWidget) -> None:
+        self._set_shown(pane, False)
+        self.folded.append(pane)
+
+    def _set_shown(self, pane: QWidget, is_shown: bool) -> None:
+        self._is_folding = True
+        next(toggle for toggle, its_pane in self._toggles if its_pane is pane).setChecked(is_shown)
+        self._is_folding = False
+
+    def _on_toggled(self, pane: QWidget, is_shown: bool) -> None:
+        """Make room for a pane that the user wants: the others fold, then the window grows."""
+        if self._is_folding or not is_shown:
+            return
+        if pane in self.folded:
+            self.folded.remove(pane)
+        for _, other in self._toggles:
+            if other is not pane and not other.isHidden() and self._lacking(pane) > 0:
+                self._fold(other)
+        lacking = self._lacking(pane)
+        if lacking > 0:
+            self._window.resize(self._window.width() + lacking, self._window.height())
+
+    def _lacking(self, wanted: QWidget | None = None) -> int:
+        """Return the pixels that the panes shown, and `wanted`, need beyond the window's width."""
+        panes = (self._splitter.widget(index) for index in range(self._splitter.count()))
+        shown = [pane for pane in panes if pane is not None and (not pane.isHidden() or pane is wanted)]
+        handles = (len(shown) - 1) * self._splitter.handleWidth()
+        return sum(pane.minimumWidth() for pane in shown) + handles - self._window.width()
