@@ -38,7 +38,7 @@ from ui.stored_settings import StoredSettings
 from ui.theme import CHOICES, Theme, app_icon
 from ui.window_geometry import WindowGeometry
 
-_MIN_SIZE = QSize(440, 420)
+_MIN_SIZE = QSize(440, 440)
 """Room for the conversation alone; the side panes fold away."""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QVBoxLayout, QWidget
 
 from app.models.catalogue import catalogue
@@ -11,6 +12,9 @@ from engine.wording import format_nbytes
 from ui.models.download_bar import DownloadBar
 from ui.models.downloads import Downloads
 from ui.theme import Theme, app_icon
+
+_LOGO_MIN_HEIGHT = 360
+"""In less than this the words need all the room."""
 
 
 class Welcome(QWidget):
@@ -34,7 +38,6 @@ class Welcome(QWidget):
         for label in (self._logo, self._title, self._text):
             label.setAlignment(Qt.AlignmentFlag.AlignHCenter)
         self._text.setWordWrap(True)
-        self._text.setMinimumWidth(540)
         size = format_nbytes(starter.nbytes)
         self._get = DownloadBar(
             downloads, STARTER_ID, starter.title, f"Get the starter model ({size}, {starter.licence})"
@@ -65,31 +68,30 @@ class Welcome(QWidget):
         else:
             self._title.setText("Welcome to Octavo")
             self._text.setText(
-                "Chat with language models on your own computer. What you write stays here.\n"
+                "Chat with language models on your own computer. What you write stays here. "
                 "Begin with a small model to try it out; larger ones answer better."
             )
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        super().resizeEvent(event)
+        self._logo.setVisible(self.height() >= _LOGO_MIN_HEIGHT)
 
     def _lay_out(self) -> None:
         card = QFrame()
         card.setMaximumWidth(640)
         inner = QVBoxLayout(card)
-        inner.setContentsMargins(32, 28, 32, 28)
-        inner.setSpacing(12)
+        inner.setContentsMargins(16, 8, 16, 8)
+        inner.setSpacing(10)
         for label in (self._logo, self._title, self._text):
             inner.addWidget(label)
-        inner.addSpacing(8)
-        buttons = QHBoxLayout()
-        buttons.setSpacing(10)
-        buttons.addStretch(1)
-        buttons.addWidget(self._get)
-        buttons.addWidget(self._choose)
-        buttons.addStretch(1)
-        inner.addLayout(buttons)
+        for button in (self._get, self._choose):
+            inner.addWidget(button, 0, Qt.AlignmentFlag.AlignHCenter)
         row = QHBoxLayout()
         row.addStretch(1)
         row.addWidget(card, 20)
         row.addStretch(1)
         column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
         column.addStretch(2)
         column.addLayout(row)
         column.addStretch(3)

@@ -447,3 +447,15 @@ def test_a_narrow_window_folds_its_panes_and_remembers_them_as_shown(desk: Desk,
     window = desk.open()
     window.resize(1200, 700)
     qtbot.waitUntil(window.inspector.isVisible)
+
+
+def test_the_welcome_fits_into_the_narrowest_window(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    window.resize(window.minimumSize())
+    qtbot.waitUntil(window.inspector.isHidden)
+    welcome = window.centre.welcome
+    for has_models, has_model in ((False, False), (True, False), (True, True)):
+        welcome.set_state(has_models=has_models, has_model=has_model, is_loading=False)
+        needed = welcome.minimumSizeHint()
+        assert needed.width() <= welcome.width()
+        assert needed.height() <= welcome.height()

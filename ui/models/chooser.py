@@ -98,9 +98,9 @@ class ModelChooser(QDialog):
         ]
         column.addWidget(_section("Get a model"))
         for id in sorted(set(others) - here):
-            column.addWidget(self._offer_row(id, id, "From Hugging Face", id in unfinished))
+            column.addWidget(self._offer_row(id, id, "From Hugging Face"))
         for entry in offers:
-            column.addWidget(self._offer_row(entry.id, entry.title, _describe(entry), entry.id in unfinished))
+            column.addWidget(self._offer_row(entry.id, entry.title, _describe(entry)))
         column.addStretch(1)
         self._area.setWidget(contents)
         self._area.verticalScrollBar().setValue(position)
@@ -176,11 +176,9 @@ class ModelChooser(QDialog):
         row.add(load)
         return row
 
-    def _offer_row(self, source: str, title: str, detail: str, begun: bool) -> QWidget:
+    def _offer_row(self, source: str, title: str, detail: str) -> QWidget:
         row = ModelRow(title, detail)
-        bar = DownloadBar(self._downloads, source, title, "Get")
-        bar.set_resumable(begun)
-        row.add(bar)
+        row.add(DownloadBar(self._downloads, source, title, "Get"))
         return row
 
     def _get_from_hub(self) -> None:

@@ -25,7 +25,6 @@ class DownloadBar(QWidget):
         self._downloads = downloads
         self._source = source
         self._words = words
-        self._begun = False
         self._get = QPushButton(words)
         self._get.setAccessibleName(f"{words}: {title}" if title not in words else words)
         self._get.clicked.connect(self.start)
@@ -36,7 +35,7 @@ class DownloadBar(QWidget):
         self._text.setProperty("kind", "muted")
         self._stop = QPushButton("Stop")
         self._stop.setAccessibleName(f"Stop the download of {title}")
-        self._stop.clicked.connect(self._on_stop)
+        self._stop.clicked.connect(lambda: downloads.stop(source))
         for button in (self._get, self._stop):
             button.setAutoDefault(False)  # else Enter in a dialog's text field would press it
         self._progress = QWidget()
@@ -50,11 +49,6 @@ class DownloadBar(QWidget):
     def set_primary(self) -> None:
         """Make the button the one to press first."""
         self._get.setProperty("kind", "primary")
-
-    def set_resumable(self, begun: bool) -> None:
-        """Say whether a part of the model is here already."""
-        self._begun = begun
-        self._refresh()
 
     def start(self) -> None:
         """Start the download, or go on with it."""
@@ -80,20 +74,18 @@ class DownloadBar(QWidget):
 
     def _refresh(self) -> None:
         status = self._downloads.status(self._source)
+        had_focus = self._get.hasFocus() or self._stop.hasFocus()
         self._get.setVisible(status is None)
         self._progress.setVisible(status is not None)
-        self._get.setText("Resume" if self._begun else self._words)
-        self._stop.setEnabled(True)
-        if status is not None:
-            self._begun = True
+        if had_focus:
+            (self._get if status is None else self._stop).setFocus()
+        if status is None:
+            self._get.setText("Resume" if self._downloads.can_resume(self._source) else self._words)
+        else:
             self._text.setText(status.text)
             fraction = status.fraction
             self._bar.setRange(0, 0 if fraction is None else 1000)
             self._bar.setValue(round((fraction or 0) * 1000))
-
-    def _on_stop(self) -> None:
-        self._stop.setEnabled(False)
-        self._downloads.stop(self._source)
 
     def _on_changed(self, source: str) -> None:
         if source == self._source:

@@ -13,6 +13,7 @@ from app.models.download import get_model
 from app.models.library import InstalledModel, ModelLibrary
 from app.models.progress import DownloadProgress
 from engine.cancel import CancelToken
+from engine.errors import OctavoError
 from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
 
@@ -87,6 +88,13 @@ class Downloads(QObject):
         """Return how far a download has come, None when it does not run."""
         download = self._running.get(source)
         return download.status if download is not None else None
+
+    def can_resume(self, source: str) -> bool:
+        """Return whether a part of the model is here already; pip fetches the starter in one piece."""
+        try:
+            return source in self._library.unfinished()
+        except OctavoError:
+            return False
 
     @property
     def sources(self) -> list[str]:
