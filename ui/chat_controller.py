@@ -12,6 +12,7 @@ from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
 from app.store.records import Message
+from engine.kv.precision import KVBits
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
@@ -276,7 +277,9 @@ class ChatController(QObject):
         return path
 
     def _surplus_sentence(self, use: ContextUse) -> str:
-        return surplus_sentence(use, self._engine.loaded, bool(self.attachments.attachments))
+        loaded = self._engine.loaded
+        most_tokens = loaded.plan_at(min(KVBits)).fitting_tokens if loaded is not None else 0
+        return surplus_sentence(use, bool(self.attachments.attachments), most_tokens)
 
     def _on_text_edited(self, text: str) -> None:
         self._refused = ""

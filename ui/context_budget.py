@@ -81,16 +81,34 @@ class ContextBudget:
         )
 
 
-def surplus_sentence(use: ContextUse, loaded: LoadedModel | None, has_documents: bool) -> str:
-    """Return by how much the next prompt is too long and what helps; empty when it fits."""
-    if not use.surplus_tokens:
+def surplus_sentence(use: ContextUse, has_documents: bool, most_tokens: int) -> str:
+    """Return by how much the next prompt is too long and what helps; empty when it fits.
+
+    `most_tokens` is what the context holds at the lowest KV precision.
+    """
+    limit = use.limit_tokens
+    if not use.surplus_tokens or limit is None:
         return ""
-    over = (use.used_tokens or 0) - (use.limit_tokens or 0)
+    over = (use.used_tokens or 0) - limit
     size = f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
-    remedies = ["Remove a document" if has_documents else "Shorten the message"]
-    if loaded is not None and (use.limit_tokens or 0) < loaded.info.context_tokens:
+    history = use.history_tokens or 0
+    own = (use.used_tokens or 0) - history
+    history_fits, own_fits = (part + MIN_ANSWER_TOKENS <= limit for part in (history, own))
+    remedies = []
+    if history_fits or not own_fits:
+        remedies.append("remove a document" if has_documents else "shorten the message")
+    if most_tokens > limit:
         remedies.append("choose a lower KV precision")
-    return f"This does not fit: {size}. {', '.join(remedies)} or start a new conversation."
+    if own_fits or not history_fits:
+        remedies.append("start a new conversation")
+    what = "This does not fit" if history_fits else "The conversation is too long for the context"
+    return f"{what}: {size}. {_either(remedies)}."
+
+
+def _either(remedies: Sequence[str]) -> str:
+    *first, last = remedies
+    words = f"{', '.join(first)} or {last}" if first else last
+    return words[0].upper() + words[1:]
 
 
 def _sum(counts: Sequence[int | None], extra: int) -> int | None:

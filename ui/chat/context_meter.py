@@ -51,8 +51,6 @@ class ContextMeter(QWidget):
             return
         fill = fill_of(used_tokens, limit_tokens)
         text = f"{used_tokens:,} of {limit_tokens:,} in context"
-        if fill is Fill.OVER:
-            text = f"{used_tokens:,} of {limit_tokens:,}: {used_tokens - limit_tokens:,} tokens too many"
         self._numbers.setText(text)
         kind = "faint" if fill is Fill.ROOM else fill.value
         if self._numbers.property("kind") != kind:

@@ -14,14 +14,18 @@ _STOP_WORDS = {
 
 
 def stats_text(stats: GenerationStats) -> str:
-    """Return the figures of a reply, such as `12.3 tok/s · first token 0.84 s · 214 tokens · … · end`."""
-    parts = [
-        f"{stats.decode_tps:.1f} tok/s",
-        f"first token {stats.ttft_s:.2f} s",
-        f"{stats.completion_tokens:,} token" + ("" if stats.completion_tokens == 1 else "s"),
-        f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}",
-        _STOP_WORDS[stats.stop_reason],
-    ]
+    """Return the figures of a reply, such as `12.3 tok/s · first token 0.84 s · 214 tokens · end · …`."""
+    stop = _STOP_WORDS[stats.stop_reason]
+    if stats.completion_tokens == 0:
+        parts = [f"{stop} before the first token", f"{stats.ttft_s:.2f} s"]
+    else:
+        parts = [
+            f"{stats.decode_tps:.1f} tok/s",
+            f"first token {stats.ttft_s:.2f} s",
+            f"{stats.completion_tokens:,} token" + ("" if stats.completion_tokens == 1 else "s"),
+            stop,
+        ]
+    parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
     if stats.kv_note is not None:
         parts.append(stats.kv_note)
     return " · ".join(parts)

@@ -20,7 +20,12 @@ STATS = GenerationStats(
 
 
 def test_the_figures_of_a_reply_are_one_line() -> None:
-    line = "12.3 tok/s · first token 0.84 s · 1 token · reused 5,000 of 6,031 · end"
+    line = "12.3 tok/s · first token 0.84 s · 1 token · end · reused 5,000 of 6,031"
     assert stats_text(STATS) == line
     note = "30 of 30 layers keep their cache at 16 bits."
     assert stats_text(dataclasses.replace(STATS, kv_note=note)) == f"{line} · {note}"
+
+
+def test_a_reply_stopped_while_its_prompt_was_read_shows_no_speed() -> None:
+    stats = dataclasses.replace(STATS, completion_tokens=0, decode_tps=0.0, stop_reason=StopReason.STOPPED)
+    assert stats_text(stats) == "stopped before the first token · 0.84 s · reused 5,000 of 6,031"

@@ -373,7 +373,7 @@ def final(state: MessageState, error: str | None = None) -> Message:
 @pytest.mark.parametrize(
     ("message", "words"),
     [
-        (reply(1, "x"), "12.3 tok/s · first token 0.84 s · 214 tokens · reused 1,024 of 1,203 · end"),
+        (reply(1, "x"), "12.3 tok/s · first token 0.84 s · 214 tokens · end · reused 1,024 of 1,203"),
         (final(MessageState.STOPPED), "Stopped."),
         (final(MessageState.INTERRUPTED), "Interrupted: Octavo was closed while this was written."),
         (final(MessageState.FAILED, "No memory is left."), "No memory is left."),
