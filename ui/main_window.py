@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, QUrl, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import (
     QCloseEvent,
-    QDesktopServices,
     QDragEnterEvent,
     QDragLeaveEvent,
     QDragMoveEvent,
@@ -33,6 +32,7 @@ from ui.last_save import save_or_ask
 from ui.menus import Commands, build_menus
 from ui.models.controller import ModelController
 from ui.notifications import Level, Notice, Notifications
+from ui.outside import Outside
 from ui.pane_folding import PaneFolding
 from ui.stored_settings import StoredSettings
 from ui.theme import CHOICES, Theme, app_icon
@@ -69,6 +69,7 @@ class MainWindow(QMainWindow):
         self._settings = settings
         self._notifications = notifications
         self._engine = engine
+        self._outside = Outside(notifications, self)
         self.models = ModelController(paths, engine, settings, notifications, self)
         self.centre = CentrePane(self.models.downloads)
         self.view, self.composer = self.centre.view, self.centre.composer
@@ -176,8 +177,8 @@ class MainWindow(QMainWindow):
             stop=self._stop,
             settings=self._go_to_settings,
             set_look=self._choose_look,
-            open_logs=lambda: self._open_folder(self._paths.logs),
-            open_data=lambda: self._open_folder(self._paths.home),
+            open_logs=lambda: self._outside.open_folder(self._paths.logs),
+            open_data=lambda: self._outside.open_folder(self._paths.home),
             about=self._about,
         )
 
@@ -210,7 +211,7 @@ class MainWindow(QMainWindow):
         self._menus.right_pane.toggled.connect(self.top_bar.right_toggle.setChecked)
         self.centre.welcome.choose_requested.connect(self.models.choose)
         self.models.library_changed.connect(self._refresh)
-        self.view.link_activated.connect(self._open_link)
+        self.view.link_activated.connect(self._outside.open_link)
         self._engine.load_progress.connect(self.top_bar.set_progress)
         self._engine.state_changed.connect(self._on_engine_state)
         self._engine.model_loaded.connect(self._refresh)
@@ -323,12 +324,3 @@ class MainWindow(QMainWindow):
         dialog = AboutDialog(self)
         dialog.exec()
         dialog.deleteLater()
-
-    def _open_folder(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
-
-    def _open_link(self, address: str) -> None:
-        url = QUrl(address)
-        if url.scheme() in ("http", "https", "mailto"):
-            QDesktopServices.openUrl(url)

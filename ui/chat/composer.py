@@ -201,9 +201,8 @@ class Composer(QWidget):
     def _count_text(self) -> str:
         if self._text_tokens is None or not (self._text_tokens or self._attachment_tokens):
             return ""
-        if self._attachment_tokens:
-            return f"{self._text_tokens:,} + {self._attachment_tokens:,} tokens"
-        return f"{self._text_tokens:,} token{'' if self._text_tokens == 1 else 's'}"
+        parts = [tokens for tokens in (self._text_tokens, self._attachment_tokens) if tokens]
+        return f"{' + '.join(f'{tokens:,}' for tokens in parts)} token{'' if parts == [1] else 's'}"
 
     def _restyle(self) -> None:
         self._attach.restyle()

@@ -255,6 +255,8 @@ def test_tokens_and_context_are_shown_in_numbers(qtbot: QtBot, composer: Compose
     composer.set_token_count(312, 10_554)
     composer.set_context(3_410, 8_192)
     assert "312 + 10,554 tokens" in shown(composer)
+    composer.set_token_count(0, 10_554)
+    assert "+" not in shown(composer) and "10,554 tokens" in shown(composer)
     assert "3,410 of 8,192 in context" in shown(composer)
     composer.set_context(9_192, 8_192)
     assert "9,192 of 8,192 in context" in shown(composer)
