@@ -14,6 +14,7 @@ from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx.utils import tree_map
 from mlx_lm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
 
 from engine.kv.precision import KVBits, group_size_for
@@ -110,7 +111,23 @@ class SequenceCache:
             for layer in self.layers:
                 layer.trim(surplus)
             del self.tokens[length:]
+            self._give_back_room()
         return True
+
+    def _give_back_room(self) -> None:
+        """Free what lies behind the tokens where it is most of the cache: `trim` keeps all of it."""
+        for layer in self.layers:
+            if type(layer) not in (KVCache, QuantizedKVCache) or layer.empty():
+                continue
+            keys: Any = layer.keys
+            room = (keys[0] if isinstance(layer, QuantizedKVCache) else keys).shape[2]
+            kept = max(1, -(-layer.offset // layer.step)) * layer.step
+            if room > 2 * kept:
+                layer.keys, layer.values = tree_map(
+                    lambda array, kept=kept: mx.contiguous(array[..., :kept, :]), (layer.keys, layer.values)
+                )
+                mx.eval(layer.keys, layer.values)
+        mx.clear_cache()
 
     def realign(self) -> None:
         """Bring all layers back to `tokens` after a forward pass that was left half-way.

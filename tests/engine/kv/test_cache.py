@@ -45,6 +45,30 @@ def test_truncating_and_reading_again_equals_never_having_read_the_rest() -> Non
 
 
 @pytest.mark.parametrize("bits", KVBits)
+def test_memory_of_a_long_conversation_is_given_back_to_a_short_one(bits: KVBits) -> None:
+    module = tiny_model("llama")
+    cache, short = (SequenceCache(module, bits, HEAD_DIM) for _ in range(2))
+    tokens = [number % 100 for number in range(2000)]
+    read(cache, module, tokens)
+    long_nbytes, active_nbytes = cache.nbytes, mx.get_active_memory()
+    assert cache.truncate(30)
+    read(short, module, tokens[:30])
+    assert cache.nbytes == short.nbytes
+    assert active_nbytes - mx.get_active_memory() > 0.4 * (long_nbytes - 2 * short.nbytes)
+    after, expected = (read(held, module, [7, 8, 9]) for held in (cache, short))
+    assert mx.allclose(after, expected, atol=0.05 if bits is KVBits.BITS_4 else 0.01)
+
+
+def test_truncating_a_little_copies_nothing() -> None:
+    module = tiny_model("llama")
+    cache = SequenceCache(module, KVBits.BITS_16, HEAD_DIM)
+    read(cache, module, [number % 100 for number in range(1000)])
+    before = [layer.keys for layer in cache.layers]
+    assert cache.truncate(900)
+    assert all(layer.keys is keys for layer, keys in zip(cache.layers, before, strict=True))
+
+
+@pytest.mark.parametrize("bits", KVBits)
 def test_what_is_forgotten_is_freed_at_once_and_not_when_cycles_are_looked_for(bits: KVBits) -> None:
     module = tiny_model("llama")
     cache = SequenceCache(module, bits, HEAD_DIM)
