@@ -17,7 +17,7 @@ import mlx.core as mx
 from mlx_lm.sample_utils import make_logits_processors, make_sampler
 
 from engine.cancel import CancelToken
-from engine.errors import Cancelled
+from engine.errors import Cancelled, ModelError
 from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
 from engine.kv.cache import SequenceCache
 from engine.model import Model
@@ -175,15 +175,33 @@ class Generation:
         They wait for each layer, which keeps a step from running ahead while the last token is handed over.
         """
         started_s = time.perf_counter()
-        sampled = self._step(mx.array(self._prompt[-1:]))
+        logits = self._forward(mx.array(self._prompt[-1:]))
+        self._require_numbers(logits)
+        sampled = self._sample(logits)
         if self._checks_layers:
             mx.eval(sampled)
             self._checks_layers = time.perf_counter() - started_s > CHUNK_TARGET_S
         return sampled
 
+    def _require_numbers(self, logits: mx.array) -> None:
+        """Refuse to go on from damaged weights: a model that computes NaN would babble one token for ever."""
+        if mx.isnan(logits).any().item():
+            self._cache.clear()
+            raise ModelError(
+                f"{self._model.info.name} computes no usable numbers: its weights are damaged. "
+                "Get or copy the model again."
+            )
+
     def _step(self, tokens: mx.array) -> mx.array:
         """Queue one forward pass over `tokens`, shape [1], and return the token sampled after it, [1]."""
-        logits = self._model.module(tokens[None], cache=self._cache.layers)[:, -1, :]
+        return self._sample(self._forward(tokens))
+
+    def _forward(self, tokens: mx.array) -> mx.array:
+        """Return the logits after `tokens`, shape [1]: [1, vocabulary]."""
+        return cast(mx.array, self._model.module(tokens[None], cache=self._cache.layers))[:, -1, :]
+
+    def _sample(self, logits: mx.array) -> mx.array:
+        """Queue the choice of a token, shape [1]."""
         for processor in self._processors:
             logits = processor(self._recent, logits)
         sampled = self._sampler(logits - mx.logsumexp(logits, axis=-1, keepdims=True))

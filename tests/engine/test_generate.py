@@ -11,6 +11,7 @@ from mlx_lm.generate import generate_step
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from engine.cancel import CancelToken
+from engine.errors import ModelError
 from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
 from engine.generate import MIN_CHUNK_TOKENS, Generation
 from engine.kv.cache import SequenceCache
@@ -277,3 +278,16 @@ def test_reasoning_that_the_template_begins_is_marked_in_the_reply(
     prompt = prompt_of(starter, "Hi") + tokenizer.encode(tail, add_special_tokens=False)
     _, text, _ = outcome(generate(model, prompt))
     assert text.startswith(first_text) if first_text else "<filename>" not in text
+
+
+def test_damaged_weights_are_named_and_leave_nothing_in_the_cache(starter: Model) -> None:
+    norm = starter.module.model.norm
+    sound, norm.weight = norm.weight, norm.weight * float("nan")
+    cache = new_cache(starter)
+    try:
+        with pytest.raises(ModelError, match="its weights are damaged"):
+            list(generate(starter, prompt_of(starter, "Hi"), cache=cache))
+    finally:
+        norm.weight = sound
+    assert cache.tokens == [] and layers_hold(cache) == {0}
+    assert outcome(generate(starter, prompt_of(starter, "Hi"), cache=cache))[1]
