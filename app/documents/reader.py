@@ -41,7 +41,7 @@ def read_document(
                 "Split it into smaller files."
             )
         return Document(
-            title=valid_unicode(sensible_title(extracted.title) or path.stem or path.name),
+            title=valid_unicode(sensible_title(extracted.title) or path.name),
             source=valid_unicode(str(path)),
             kind=form.value,
             text=extracted.text,

@@ -54,7 +54,7 @@ def test_every_control_has_a_name_for_screen_readers(desk: Desk, qtbot: QtBot, t
     file = tmp_path / "notes.txt"
     file.write_text(TEXT)
     drop(window, file)
-    qtbot.waitUntil(lambda: chips(window) == [("notes", ChipState.READY)], timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: chips(window) == [("notes.txt", ChipState.READY)], timeout=WAIT_MS)
     window._notifications.error("Title", "Sentence.")
     window.busy_bar.show_for("Another")
     window.conversations.undo_bar.offer("Deleted")
@@ -216,12 +216,12 @@ def test_a_dropped_document_becomes_an_attachment_and_survives_a_restart(
     drop(window, file)
     assert chips(window) == [("notes.txt", ChipState.READING)]
     assert window.findChild(DropOverlay).isHidden()
-    qtbot.waitUntil(lambda: chips(window) == [("notes", ChipState.READY)], timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: chips(window) == [("notes.txt", ChipState.READY)], timeout=WAIT_MS)
     drop(window, file)
     assert len(chips(window)) == 1
     desk.close()
     window = desk.open()
-    assert chips(window) == [("notes", ChipState.READY)]
+    assert chips(window) == [("notes.txt", ChipState.READY)]
     assert window.chat.attachments.attachments[0].text.strip() == TEXT.strip()
     window.chat.attachments.remove(window.chat.attachments._open_drafts()[0].key)
     assert desk.store.draft_attachments(window.chat.session.conversation_id) == []
@@ -272,7 +272,7 @@ def test_a_document_that_is_read_while_another_conversation_is_open_lands_where_
     assert chips(window) == []
     qtbot.waitUntil(lambda: bool(desk.store.draft_attachments(first)), timeout=WAIT_MS)
     window.chat.open(first)
-    assert chips(window) == [("notes", ChipState.READY)]
+    assert chips(window) == [("notes.txt", ChipState.READY)]
 
 
 def test_deleting_opens_another_and_undo_brings_it_back_with_its_draft(desk: Desk, qtbot: QtBot) -> None:

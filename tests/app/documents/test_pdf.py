@@ -23,8 +23,8 @@ def test_progress_runs_from_the_first_page_to_the_last(read: Read) -> None:
 
 def test_title_comes_from_the_metadata_or_else_from_the_file_name(read: Read) -> None:
     assert read("a.pdf", samples.pdf([["x"]], title="Über Bäume")).title == "Über Bäume"
-    assert read("b.pdf", samples.pdf([["x"]], title="Microsoft Word - final_v3.doc")).title == "b"
-    assert read("c.pdf", samples.pdf([["x"]])).title == "c"
+    assert read("b.pdf", samples.pdf([["x"]], title="Microsoft Word - final_v3.doc")).title == "b.pdf"
+    assert read("c.pdf", samples.pdf([["x"]])).title == "c.pdf"
 
 
 def test_words_split_at_line_ends_are_joined(read: Read) -> None:

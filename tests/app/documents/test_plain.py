@@ -37,8 +37,8 @@ def test_a_guessed_encoding_is_flagged_and_can_be_changed(read: Read) -> None:
 def test_markdown_takes_its_title_from_a_heading_at_the_start(read: Read) -> None:
     assert read("a.md", "# The `Title` #\n\n# Second").title == "The `Title`"
     assert read("a.md", "---\nlang: en\n---\n\n# Notes\n").title == "Notes"
-    assert read("a.md", "Words first.\n\n# Not it").title == "a"
-    assert read("b.txt", "# A comment").title == "b"
+    assert read("a.md", "Words first.\n\n# Not it").title == "a.md"
+    assert read("b.txt", "# A comment").title == "b.txt"
 
 
 def test_binary_data_is_refused_whatever_its_name(refusal: Refusal) -> None:
