@@ -18,7 +18,7 @@ from app.store.records import Attachment
 from engine.cancel import CancelToken
 from engine.errors import OctavoError, sentence_of
 from ui.background import BackgroundJob, Report
-from ui.chat.attachments import AttachmentChip, ChipState, size_text
+from ui.chat.attachments import AttachmentChip, ChipState, size_text, tip_text
 from ui.token_counts import TokenCounts
 
 _NO_FILE = Path()
@@ -44,7 +44,7 @@ class DraftAttachments(QObject):
 
     Signals:
         changed: the open conversation's documents changed.
-        failed: an unexpected exception of a reader or the store.
+        failed: an unexpected exception of a reader or the store, or why reading again did not work.
     """
 
     changed = Signal()
@@ -187,8 +187,11 @@ class DraftAttachments(QObject):
         draft.job = None
         if draft not in self._drafts.get(conversation_id, []):
             return
-        draft.error = sentence_of(error)
-        if not isinstance(error, OctavoError):
+        if draft.attachment is None:
+            draft.error = sentence_of(error)
+        else:  # reading it again failed: the text that is there stays
+            draft.encoding = None
+        if draft.attachment is not None or not isinstance(error, OctavoError):
             self.failed.emit(error)
         self.changed.emit()
 
@@ -210,4 +213,6 @@ def _chip(draft: _Draft, tokens_of: Callable[[Attachment], int | None]) -> Attac
     detail = size_text(attachment, note=draft.note, tokens=tokens_of(attachment))
     if attachment.encoding is not None and attachment.encoding_guessed:
         detail += f" · {attachment.encoding}, guessed"
-    return AttachmentChip(draft.key, title, detail, ChipState.READY, encoding=attachment.encoding)
+    return AttachmentChip(
+        draft.key, title, detail, ChipState.READY, encoding=attachment.encoding, tip=tip_text(attachment)
+    )

@@ -256,7 +256,25 @@ def test_another_encoding_reads_the_file_again(desk: Desk, qtbot: QtBot, tmp_pat
     after = attachments.attachments[0]
     assert after.id == before.id
     assert after.text != before.text
+    (chip,) = attachments.chips(lambda attachment: None)
+    assert chip.tip.startswith(f"{file}\n\nDies ist ein Brief ьber Цl")
     assert desk.store.draft_attachments(window.chat.session.conversation_id) == [after]
+
+
+def test_a_text_that_cannot_be_read_again_stays_as_it_was(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
+    window = desk.open()
+    file = tmp_path / "letter.txt"
+    file.write_text(TEXT)
+    drop(window, file)
+    qtbot.waitUntil(lambda: [state for _, state in chips(window)] == [ChipState.READY], timeout=WAIT_MS)
+    file.unlink()
+    attachments = window.chat.attachments
+    attachments.set_encoding(attachments._open_drafts()[0].key, "cp1251")
+    qtbot.waitUntil(lambda: not attachments.is_reading, timeout=WAIT_MS)
+    (chip,) = attachments.chips(lambda attachment: None)
+    assert (chip.state, chip.encoding) == (ChipState.READY, "utf-8")
+    notice = window.centre.notification_bar.notice
+    assert notice is not None and "was not found" in notice.message
 
 
 def test_a_document_that_is_read_while_another_conversation_is_open_lands_where_it_was_dropped(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import enum
+import textwrap
 from dataclasses import dataclass
 
 from app.store.records import Attachment
+
+_MAX_TIP_CHARS = 320
+_TIP_WIDTH = 80
 
 
 class ChipState(enum.Enum):
@@ -27,6 +31,7 @@ class AttachmentChip:
         progress: done and total of reading, None while unknown.
         error: one sentence, for FAILED.
         encoding: the text encoding in use, where the user may choose another, else None.
+        tip: where the document is and how its text begins.
     """
 
     key: int
@@ -36,6 +41,7 @@ class AttachmentChip:
     progress: tuple[int, int] | None = None
     error: str | None = None
     encoding: str | None = None
+    tip: str = ""
 
 
 def size_text(attachment: Attachment, *, note: str = "", tokens: int | None = None) -> str:
@@ -49,3 +55,10 @@ def size_text(attachment: Attachment, *, note: str = "", tokens: int | None = No
     if tokens is not None:
         parts.append(f"{tokens:,} tokens")
     return " · ".join(parts)
+
+
+def tip_text(attachment: Attachment) -> str:
+    """Return where a document is and how its text begins, by which a wrong encoding is seen."""
+    beginning = textwrap.shorten(attachment.text[:_MAX_TIP_CHARS], _MAX_TIP_CHARS, placeholder="")
+    lines = textwrap.wrap(beginning + ("…" if len(attachment.text) > _MAX_TIP_CHARS else ""), _TIP_WIDTH)
+    return "\n\n".join(part for part in (attachment.source, "\n".join(lines)) if part)

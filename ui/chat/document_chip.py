@@ -102,6 +102,7 @@ class DraftDocument(QFrame):
     def show_chip(self, chip: AttachmentChip) -> None:
         """Show what is known of the document now."""
         self._chip = chip
+        self.setToolTip(plain_tip(chip.tip))
         is_reading, is_failed = chip.state is ChipState.READING, chip.state is ChipState.FAILED
         self._title.setText(chip.title)
         self._detail.setText(chip.detail)

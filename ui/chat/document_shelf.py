@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from ui.chat.attachments import AttachmentChip, ChipState
@@ -29,6 +30,7 @@ class DocumentShelf(QScrollArea):
         super().__init__(parent)
         self._widgets: dict[int, DraftDocument] = {}
         self._states: dict[int, ChipState] = {}
+        self._shows_newest = False
         contents = QWidget()
         contents.setObjectName("scrollContents")
         self._flow = FlowLayout(contents, spacing=8)
@@ -37,6 +39,7 @@ class DocumentShelf(QScrollArea):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.verticalScrollBar().rangeChanged.connect(self._on_range_changed)
         self.viewport().setAutoFillBackground(False)
         contents.setAutoFillBackground(False)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
@@ -68,6 +71,7 @@ class DocumentShelf(QScrollArea):
                 self._widgets[chip.key].show_chip(chip)
             else:
                 self._widgets[chip.key] = self._make(chip)
+                self._shows_newest = True
         self.setVisible(bool(chips))
         self._flow.invalidate()
         self.updateGeometry()
@@ -76,6 +80,10 @@ class DocumentShelf(QScrollArea):
         """Take the theme's colours of now."""
         for widget in self._widgets.values():
             widget.restyle()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:  # noqa: D102
+        self._shows_newest = False
+        super().wheelEvent(event)
 
     def hasHeightForWidth(self) -> bool:  # noqa: D102
         return True
@@ -88,6 +96,10 @@ class DocumentShelf(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:  # noqa: D102
         return QSize(80, 0)
+
+    def _on_range_changed(self, _low: int, high: int) -> None:
+        if self._shows_newest:
+            self.verticalScrollBar().setValue(high)
 
     def _make(self, chip: AttachmentChip) -> DraftDocument:
         widget = DraftDocument(chip)

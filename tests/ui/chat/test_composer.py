@@ -240,6 +240,8 @@ def test_many_documents_do_not_fill_the_window(qtbot: QtBot, composer: Composer)
     composer.set_attachments([AttachmentChip(n, f"document {n}.pdf", "x") for n in range(40)])
     qtbot.waitUntil(lambda: chips(composer)[-1].y() > 300)
     assert composer.heightForWidth(composer.width()) < 400
+    bar = composer._documents.verticalScrollBar()
+    qtbot.waitUntil(lambda: bar.value() == bar.maximum() > 0)
 
 
 @pytest.mark.parametrize(
