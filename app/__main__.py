@@ -22,9 +22,14 @@ def main() -> None:
     """Run a terminal command, or open the window when there is none; arguments may be files to attach."""
     arguments = sys.argv[1:]
     is_command = bool(arguments) and arguments[0] in COMMANDS  # though there may be a file of that name
-    if not is_command and all(Path(argument).is_file() for argument in arguments):
+    if not is_command and all(Path(argument).exists() for argument in arguments):
         sys.exit(open_window([Path(argument) for argument in arguments]))
-
+    if not is_command and not arguments[0].startswith("-"):
+        missing = next(argument for argument in arguments if not Path(argument).exists())
+        click.echo(
+            f"octavo: There is no file or command “{missing}”. `octavo --help` lists the commands.", err=True
+        )
+        sys.exit(2)
     try:
         cli()
     except OctavoError as error:
