@@ -120,6 +120,7 @@ class ConversationSession(QObject):
         old = self._store.message(message_id)
         ids = [attachment.id for attachment in old.attachments]
         new = self._store.add_user_message(self.conversation_id, old.parent_id, text, ids, keep_draft=True)
+        self._view.forget_edit(message_id)
         self._show_path(new.id)
         self.list_changed.emit()
         self._stream.request(self.conversation_id, new.id, settings)

@@ -41,7 +41,7 @@ class UserMessage(MessageWidget):
         self._editor: MessageEditor | None = None
         self._documents = [SentDocument(attachment) for attachment in message.attachments]
         self._edit = IconButton("edit", "Edit message", quiet=True)
-        self._edit.clicked.connect(self.start_editing)
+        self._edit.clicked.connect(lambda: self.start_editing())
         self.action_bar.add(self._edit)
         self._footer = QWidget(self)
         footer = QHBoxLayout(self._footer)
@@ -75,12 +75,19 @@ class UserMessage(MessageWidget):
         for document in self._documents:
             document.restyle()
 
-    def start_editing(self) -> None:
-        """Put an editor in the place of the bubble."""
+    @property
+    def unsent_edit(self) -> str | None:
+        """The text of an open editor, where it is not the message's own."""
+        text = self._editor.edit.toPlainText() if self._editor is not None else self.message.text
+        return text if text != self.message.text else None
+
+    def start_editing(self, text: str | None = None) -> None:
+        """Put an editor in the place of the bubble; with `text` it goes on and leaves the focus alone."""
         if self._editor is not None:
             return
         allow_empty = bool(self.message.attachments)
-        self._editor = MessageEditor(self.message.text, self.text_style, allow_empty=allow_empty, parent=self)
+        shown = self.message.text if text is None else text
+        self._editor = MessageEditor(shown, self.text_style, allow_empty=allow_empty, parent=self)
         self._editor.set_sending_enabled(self.are_actions_enabled)
         self._editor.saved.connect(self._send_edit)
         self._editor.cancelled.connect(self.stop_editing)
@@ -89,7 +96,8 @@ class UserMessage(MessageWidget):
         self._bubble.hide()
         self._footer.hide()
         self.focus_stops_changed.emit(self)
-        self._editor.edit.setFocus()
+        if text is None:
+            self._editor.edit.setFocus()
 
     def stop_editing(self) -> None:
         """Put the bubble back."""

@@ -45,6 +45,7 @@ class ChatView(QWidget):
         self._pending: list[Message] = []
         self._has_earlier = False
         self._stream: ReplyMessage | None = None
+        self._edits: dict[int, str] = {}
         self._are_actions_enabled = True
         self._earlier = QPushButton("Load earlier messages")
         self._earlier.setProperty("kind", "flat")
@@ -87,6 +88,13 @@ class ChatView(QWidget):
         self._pending = [*messages, *self._pending]
         self._has_earlier = has_earlier
         self._after_change()
+
+    def forget_edit(self, message_id: int) -> None:
+        """Close the editor of a message, whose text was sent."""
+        for widget in self._widgets:
+            if isinstance(widget, UserMessage) and widget.message.id == message_id:
+                widget.stop_editing()
+        self._edits.pop(message_id, None)
 
     def append_message(self, message: Message) -> None:
         """Show a new message at the end and scroll to it."""
@@ -150,6 +158,7 @@ class ChatView(QWidget):
         self._widgets.insert(0, widget)
         self.scroller.prepend(widget)
         self._order_focus(widget)
+        self._resume_edit(widget)
         if not self._pending:
             self._after_change()
 
@@ -167,8 +176,17 @@ class ChatView(QWidget):
         for widget in self._widgets:
             widget.set_latest(widget is self._widgets[-1])
 
+    def _resume_edit(self, widget: MessageWidget) -> None:
+        """Open the editor again that was open when the conversation was left."""
+        text = self._edits.pop(widget.message.id, None)
+        if text is not None and isinstance(widget, UserMessage):
+            widget.start_editing(text)
+
     def _clear(self) -> None:
         self._stream = None
+        for widget in self._widgets:
+            if isinstance(widget, UserMessage) and widget.unsent_edit is not None:
+                self._edits[widget.message.id] = widget.unsent_edit
         self._widgets = []
         self.scroller.clear()
 

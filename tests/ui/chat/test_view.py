@@ -302,6 +302,20 @@ def test_an_edit_is_sent_with_enter_and_kept_until_the_conversation_is_shown_ane
     assert editor.isVisible()
 
 
+def test_an_edit_goes_on_when_its_conversation_is_shown_again(qtbot: QtBot, view: ChatView) -> None:
+    messages = [user(1, "First words"), reply(2, "An answer")]
+    view.show_messages(messages, False)
+    widget_of(view, 1).start_editing()
+    qtbot.keyClicks(widget_of(view, 1)._editor.edit, " and more")
+    view.show_messages([user(7, "Elsewhere")], False)
+    view.show_messages(messages, False)
+    assert widget_of(view, 1)._editor.edit.toPlainText() == "First words and more"
+    view.forget_edit(1)
+    assert widget_of(view, 1)._editor is None
+    view.show_messages(messages, False)
+    assert widget_of(view, 1)._editor is None
+
+
 def test_escape_leaves_an_edited_message_as_it_was(qtbot: QtBot, view: ChatView) -> None:
     view.show_messages(conversation(2), has_earlier=False)
     settle(qtbot, view)
