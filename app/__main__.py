@@ -10,6 +10,8 @@ import click
 
 from app.cli import COMMANDS, cli
 from app.desktop import has_display
+from app.durable_files import FULL_DISK
+from app.standard_streams import give_up_output, prepare_standard_streams
 from engine.errors import OctavoError
 
 NO_DISPLAY = (
@@ -20,6 +22,7 @@ NO_DISPLAY = (
 
 def main() -> None:
     """Run a terminal command, or open the window when there is none; arguments may be files to attach."""
+    prepare_standard_streams()
     arguments = sys.argv[1:]
     is_command = bool(arguments) and arguments[0] in COMMANDS  # though there may be a file of that name
     if not is_command and all(Path(argument).exists() for argument in arguments):
@@ -34,6 +37,12 @@ def main() -> None:
         cli()
     except OctavoError as error:
         click.echo(f"octavo: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in FULL_DISK or error.filename is not None:
+            raise
+        give_up_output()
+        click.echo(f"octavo: What is printed cannot be written: {error.strerror}.", err=True)
         sys.exit(1)
 
 
