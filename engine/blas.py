@@ -93,8 +93,13 @@ def _check_in_child(path: str) -> None:
     program = [sys.executable] if bundled else [sys.executable, "-I", "-S", blas_check.__file__]
     command = [*program, blas_check.FLAG, path, str(_companions() or "")]
     try:
+        # In a group of its own, Ctrl+C in the terminal does not end it and speak against the library.
         child = subprocess.run(
-            command, capture_output=True, stdin=subprocess.DEVNULL, timeout=CHECK_TIMEOUT_S
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=CHECK_TIMEOUT_S,
+            process_group=0,
         )
     except subprocess.TimeoutExpired:
         raise blas_check.UnfitBlasError(f"it did not answer within {CHECK_TIMEOUT_S} seconds") from None

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,21 @@ def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
     pipe = tmp_path / "libpipe.so"
     os.mkfifo(pipe)
     assert "did not answer" in report(pipe, timeout_s=0.5)["rejected"][0]
+
+
+def test_ctrl_c_in_the_terminal_does_not_speak_against_a_library(tmp_path: Path) -> None:
+    pipe = tmp_path / "libpipe.so"
+    os.mkfifo(pipe)
+    code = "import signal\nsignal.signal(signal.SIGINT, lambda *_: print('noticed', flush=True))\n" + REPORT
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "5", str(pipe)], stdout=subprocess.PIPE, start_new_session=True
+    ) as process:
+        with pipe.open("wb"):  # the child has opened it, and waits for what is in it
+            os.killpg(process.pid, signal.SIGINT)
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"noticed\n"
+        (rejected,) = json.loads(process.stdout.read())["rejected"]
+    assert "too short" in rejected
 
 
 def test_a_compiler_library_that_the_system_lacks_is_taken_from_the_wheel_of_mlx(
