@@ -89,6 +89,7 @@ def remove(id: str, yes: bool) -> None:
     """Delete the model ID, or forget it when it was imported."""
     library = _library()
     if not yes:
+        library.check_removable(id)
         click.confirm(f"Remove {id}?", abort=True)
     click.echo(library.remove(id))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from app.models.imports import ImportedModel, read_imports, write_imports
@@ -62,7 +63,7 @@ class ModelLibrary:
         models = self.installed()
         wanted = name_or_path.strip()
         for model in models:
-            if model.id == wanted or model.path == Path(wanted).expanduser().absolute():
+            if model.id == wanted or (wanted and model.path == Path(wanted).expanduser().absolute()):
                 return model
         titled = [
             model for model in models if wanted.casefold() in (model.title.casefold(), model.id.casefold())
@@ -70,7 +71,7 @@ class ModelLibrary:
         if len(titled) == 1:
             return titled[0]
         path = Path(wanted).expanduser()
-        if path.exists():
+        if wanted and path.exists():
             info = inspect(path)
             return InstalledModel(str(path), path.absolute(), info.name, _nbytes(path), managed=False)
         self._refuse_gone(wanted)
@@ -98,19 +99,12 @@ class ModelLibrary:
 
         The beginning of a download is deleted by its id as well. An unknown id raises a `ModelError`.
         """
-        imports = read_imports(self.paths.models)
         with disk_errors(self.paths.models):
-            for imported in imports:
-                if id in (imported.id, imported.title, str(imported.path)):
-                    write_imports(self.paths.models, [other for other in imports if other != imported])
-                    return f"{imported.title} is forgotten; its files stay at {imported.path}."
-            if id in self.unfinished():
-                return self._remove_unfinished(id)
-            model = self.find(id)
-            if not model.managed:
-                raise ModelError(f"{model.path} was not imported; Octavo leaves it alone.")
-            self._delete(model)
-        return f"{model.title} is deleted; {format_nbytes(model.nbytes)} are free again."
+            return self._removal(id)()
+
+    def check_removable(self, id: str) -> None:
+        """Raise the `ModelError` with which `remove` would refuse an id, and remove nothing."""
+        self._removal(id)
 
     def _managed(self) -> Iterator[InstalledModel]:
         """Yield the models in Octavo's folder, the unfinished ones not among them."""
@@ -136,19 +130,37 @@ class ModelLibrary:
                     f"remove it with `octavo models remove {model.id}`."
                 )
 
+    def _removal(self, id: str) -> Callable[[], str]:
+        """Return what removes `id` and says so in a sentence."""
+        for imported in read_imports(self.paths.models):
+            if id in (imported.id, imported.title, str(imported.path)):
+                return partial(self._forget, imported)
+        if id in self.unfinished():
+            return partial(self._remove_unfinished, id)
+        model = self.find(id)
+        if not model.managed:
+            raise ModelError(f"{model.path} was not imported; Octavo leaves it alone.")
+        return partial(self._delete, model)
+
+    def _forget(self, imported: ImportedModel) -> str:
+        imports = read_imports(self.paths.models)
+        write_imports(self.paths.models, [other for other in imports if other != imported])
+        return f"{imported.title} is forgotten; its files stay at {imported.path}."
+
     def _remove_unfinished(self, id: str) -> str:
         staging = Staging(self.paths.models, id)
         with staging.claim():
             staging.discard()
         return f"The beginning of {id} is deleted."
 
-    def _delete(self, model: InstalledModel) -> None:
+    def _delete(self, model: InstalledModel) -> str:
         """Delete a model at once, so that no half of it is ever taken for one, and folders left empty."""
         discard(self.paths.models, model.path)
         folder = model.path.parent
         while folder != self.paths.models and not any(folder.iterdir()):
             folder.rmdir()
             folder = folder.parent
+        return f"{model.title} is deleted; {format_nbytes(model.nbytes)} are free again."
 
 
 _FIRST_MODEL = f"Get one with `octavo models get {STARTER_ID}`."

@@ -61,6 +61,12 @@ def test_remove_asks_first(elsewhere: Path) -> None:
     assert "is forgotten" in run("remove", "elsewhere", input="y\n")
 
 
+def test_nothing_is_asked_about_a_model_that_is_not_there(octavo_home: Path) -> None:
+    result = CliRunner().invoke(command, ["remove", "nothing"], input="y\n")
+    assert isinstance(result.exception, ModelError)
+    assert "Remove nothing?" not in result.output
+
+
 def test_an_unknown_model_is_one_sentence_and_status_1(octavo_home: Path) -> None:
     result = subprocess.run([*OCTAVO, "remove", "nothing", "--yes"], capture_output=True, text=True)
     assert result.returncode == 1

@@ -36,6 +36,11 @@ def test_a_new_library_is_empty_and_says_how_to_get_a_model(library: ModelLibrar
         library.find("starter")
 
 
+def test_a_name_left_empty_is_not_the_current_folder(library: ModelLibrary) -> None:
+    with pytest.raises(ModelError, match="no model “” here"):
+        library.find(" ")
+
+
 def test_everything_in_the_folder_that_is_a_model_is_listed(
     library: ModelLibrary, tiny_files: dict[str, bytes]
 ) -> None:
