@@ -17,6 +17,7 @@ from app.documents.document import Document
 from app.documents.extract import extract
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
+from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, OctavoError
 from engine.events import (
@@ -64,13 +65,14 @@ def ask(
     """Answer QUESTION, streamed; `-` reads it from standard input. Ctrl+C stops."""
     if question == "-":
         question = sys.stdin.read()
+    if not question.strip() and not files:
+        raise click.UsageError("There is no question, and no --file either.")
+    question, system = valid_unicode(question), valid_unicode(system)
     sampling = dataclasses.replace(DEFAULTS, max_tokens=max_tokens, temperature=temperature, seed=seed)
-    cancel = CancelToken()
-    signal.signal(signal.SIGINT, lambda *_: cancel.cancel())
     output = _JsonOutput() if as_json else _TextOutput()
     try:
-        documents = [extract(path, cancel=cancel) for path in files]
-        _answer(question, documents, model, KVBits.parse(kv_bits), sampling, system, cancel, output)
+        documents = [extract(path) for path in files]
+        _answer(question, documents, model, KVBits.parse(kv_bits), sampling, system, output)
     except Cancelled:
         sys.exit(INTERRUPTED)
     except OctavoError as error:
@@ -85,7 +87,6 @@ def _answer(
     kv_bits: KVBits,
     sampling: SamplingParams,
     system: str,
-    cancel: CancelToken,
     output: _Output,
 ) -> None:
     """Load the model and stream the answer to `output`."""
@@ -100,6 +101,9 @@ def _answer(
     from engine.engine import Engine, GenerationRequest
     from engine.model import ChatMessage
 
+    # Before this, Ctrl+C simply ends the process.
+    cancel = CancelToken()
+    signal.signal(signal.SIGINT, lambda *_: cancel.cancel())
     engine = Engine(backend)
     engine.load(found.path, kv_bits, cancel=cancel, on_progress=output.show)
     messages = [ChatMessage("system", system)] if system else []
@@ -180,4 +184,4 @@ class _JsonOutput:
         self._line("error", message=sentence)
 
     def _line(self, event: str, **fields: Any) -> None:
-        print(json.dumps({"event": event} | fields, ensure_ascii=False), flush=True)
+        print(json.dumps({"event": event} | fields), flush=True)

@@ -71,3 +71,31 @@ def test_a_document_that_cannot_be_read_is_one_sentence(octavo_home: Path, tmp_p
     assert done.stderr == "octavo: “gone.pdf” was not found. It may have been moved, renamed or deleted.\n"
     (line,) = ask(tmp_path / "model.gguf", *arguments, "--json").stdout.splitlines()
     assert json.loads(line)["event"] == "error"
+
+
+def test_an_empty_question_is_refused_at_once(octavo_home: Path, tmp_path: Path) -> None:
+    for done in (ask(tmp_path, ""), ask(tmp_path, "-", input=" \n")):
+        assert done.returncode == 2
+        assert "There is no question" in done.stderr
+
+
+@pytest.mark.slow
+def test_bytes_that_are_no_text_are_read_as_replacement_characters(
+    octavo_home: Path, starter_gguf: Path
+) -> None:
+    command = [*app_command(), "ask", "--model", str(starter_gguf), "--max-tokens", "1"]
+    done = subprocess.run([*command, "-"], input=b"caf\xe9?", capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    done = subprocess.run([*command, b"caf\xe9?", "--system", b"\xff"], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_ctrl_c_before_the_model_is_loaded_ends_with_its_status_and_no_words(octavo_home: Path) -> None:
+    command = [*app_command(), "ask", "-"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stderr is not None
+        process.stdin.write(bytes(1 << 20))  # more than a pipe holds: it is being read
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        assert process.wait() == 130
+        assert process.stderr.read() == b""
