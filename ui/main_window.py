@@ -186,6 +186,7 @@ class MainWindow(QMainWindow):
         self._notifications.posted.connect(self.centre.notification_bar.show_notice)
         self._settings.save_failed.connect(self._on_save_failed)
         self.conversations.opened.connect(self.chat.open)
+        self.conversations.chosen.connect(self.composer.setFocus)
         self.conversations.new_requested.connect(self.chat.new)
         self.conversations.delete_requested.connect(self._delete)
         self.conversations.undo_requested.connect(self._undo_delete)

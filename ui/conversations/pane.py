@@ -8,7 +8,6 @@ from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
     QHBoxLayout,
-    QLabel,
     QLineEdit,
     QListView,
     QMenu,
@@ -22,6 +21,7 @@ from app.store.records import Conversation
 from ui.chat.elided_label import ElidedLabel
 from ui.conversations.delegate import ConversationDelegate
 from ui.conversations.list_model import CONVERSATION_ROLE, ConversationListModel
+from ui.plain_text import plain_label
 from ui.theme import Theme
 
 _SEARCH_DELAY_MS = 120
@@ -33,12 +33,14 @@ class ConversationPane(QWidget):
 
     Signals:
         opened: id of the conversation that the user chose.
+        chosen: a conversation was clicked, or Enter was pressed on it: the user wants to write there.
         new_requested: the button for a new conversation.
         delete_requested: id of a conversation to delete.
         undo_requested: bring back the conversation that was deleted last.
     """
 
     opened = Signal(int)
+    chosen = Signal()
     new_requested = Signal()
     delete_requested = Signal(int)
     undo_requested = Signal()
@@ -60,17 +62,17 @@ class ConversationPane(QWidget):
         self._search.setPlaceholderText("Search titles")
         self._search.setAccessibleName("Search conversations by title")
         self._search.setClearButtonEnabled(True)
-        self._search.installEventFilter(self)
         self._search_timer = QTimer(self)
         self._search_timer.setSingleShot(True)
         self._search_timer.setInterval(_SEARCH_DELAY_MS)
         self._search_timer.timeout.connect(self.refresh)
         self._search.textChanged.connect(self._search_timer.start)
         self._list = self._make_list()
-        self._empty = QLabel()
+        self._search.installEventFilter(self)
+        self._list.installEventFilter(self)
+        self._empty = plain_label(wraps=True)
         self._empty.setProperty("kind", "faint")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-        self._empty.setWordWrap(True)
         self.undo_bar = UndoBar()
         self.undo_bar.undo_requested.connect(self.undo_requested)
         self._lay_out()
@@ -126,7 +128,12 @@ class ConversationPane(QWidget):
             self._toggle_pin(self._store.conversation(self._current_id))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Let the arrow keys, Enter and Esc of the search field reach the list."""
+        """Let the arrow keys, Enter and Esc of the search field reach the list, and Enter leave the list."""
+        if watched is self._list and isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            is_enter = event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter)
+            if is_enter and self._list.currentIndex().isValid():
+                self.chosen.emit()
+                return True
         if watched is self._search and isinstance(event, QKeyEvent):
             if event.type() == QEvent.Type.KeyPress:
                 return self._search_key(event.key())
@@ -143,6 +150,7 @@ class ConversationPane(QWidget):
             shown = self._model.conversations()
             if shown:
                 self.opened.emit(shown[0].id)
+                self.chosen.emit()
         elif key == Qt.Key.Key_Down:
             self._list.setFocus()
         else:
@@ -160,6 +168,7 @@ class ConversationPane(QWidget):
         view.setEditTriggers(QAbstractItemView.EditTrigger.DoubleClicked)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._open_menu_at)
+        view.clicked.connect(self._on_clicked)
         view.selectionModel().currentChanged.connect(self._on_current_changed)
         self._delegate = ConversationDelegate(view)
         self._delegate.menu_requested.connect(self._open_menu)
@@ -206,6 +215,10 @@ class ConversationPane(QWidget):
         conversation = current.data(CONVERSATION_ROLE) if current.isValid() else None
         if isinstance(conversation, Conversation) and conversation.id != self._current_id:
             self.opened.emit(conversation.id)
+
+    def _on_clicked(self) -> None:
+        if not self._delegate.is_editing:  # its menu began to rename
+            self.chosen.emit()
 
     def _open_menu_at(self, position: QPoint) -> None:
         index = self._list.indexAt(position)

@@ -152,6 +152,28 @@ def test_arrow_keys_open_conversations_and_pass_over_headings(
     assert opened.args == [first.id]
 
 
+def test_a_click_and_enter_mean_to_write_there_and_renaming_does_not(
+    qtbot: QtBot, store: ConversationStore, pane: ConversationPane
+) -> None:
+    conversation = store.create_conversation("First")
+    pane.refresh()
+    view = view_of(pane)
+    index = pane.model.index_of(conversation.id)
+    middle = view.visualRect(index).center()
+    with qtbot.waitSignal(pane.chosen):
+        qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=middle)
+    with qtbot.waitSignal(pane.chosen):
+        qtbot.keyClick(view, Qt.Key.Key_Return)
+    qtbot.keyClicks(search_of(pane), "fir")
+    with qtbot.waitSignal(pane.chosen):
+        qtbot.keyClick(search_of(pane), Qt.Key.Key_Return)
+    with qtbot.assertNotEmitted(pane.chosen):
+        qtbot.keyClick(view, Qt.Key.Key_Down)
+        view.edit(index)
+        view.clicked.emit(index)
+    assert view.findChild(QLineEdit).isVisible()
+
+
 def test_showing_the_current_one_asks_for_nothing(
     qtbot: QtBot, store: ConversationStore, pane: ConversationPane
 ) -> None:
