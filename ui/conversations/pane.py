@@ -146,6 +146,7 @@ class ConversationPane(QWidget):
         if key == Qt.Key.Key_Escape and self._search.text():
             self._search.clear()
         elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self._search_timer.stop()
             self.refresh()
             shown = self._model.conversations()
             if shown:

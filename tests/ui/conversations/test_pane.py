@@ -171,7 +171,10 @@ def test_a_click_and_enter_mean_to_write_there_and_renaming_does_not(
         qtbot.keyClick(view, Qt.Key.Key_Down)
         view.edit(index)
         view.clicked.emit(index)
-    assert view.findChild(QLineEdit).isVisible()
+    editor = view.findChild(QLineEdit)
+    assert editor.isVisible()
+    with qtbot.waitSignal(view.itemDelegate().editing_ended):
+        qtbot.keyClick(editor, Qt.Key.Key_Escape)
 
 
 def test_showing_the_current_one_asks_for_nothing(
