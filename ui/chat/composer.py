@@ -15,6 +15,7 @@ from ui.chat.document_shelf import DocumentShelf
 from ui.chat.prompt_edit import PromptEdit
 from ui.chat.scroller import COLUMN_WIDTH, SIDE_MARGIN
 from ui.markdown.style import MarkdownStyle
+from ui.plain_text import plain_label
 from ui.theme import Theme
 
 _MAX_LINES = 8
@@ -68,7 +69,9 @@ class Composer(QWidget):
         self._documents = DocumentShelf(self)
         self._attach = IconButton("attach", "Attach documents", self)
         self._send = SendButton(self)
-        self._words = QLabel(wordWrap=True)
+        self._hint_line = plain_label(wraps=True)
+        self._words = QLabel()
+        self._words.setProperty("kind", "faint")
         self._meter = ContextMeter(self)
         self._connect()
         self._lay_out()
@@ -113,7 +116,7 @@ class Composer(QWidget):
         self._update()
 
     def set_hint(self, text: str, *, is_error: bool = False) -> None:
-        """Show one sentence below the field in place of the token count; an empty text takes it away."""
+        """Show one sentence below the field; an empty text takes it away."""
         self._hint, self._is_hint_error = text, is_error
         self._update()
 
@@ -143,6 +146,9 @@ class Composer(QWidget):
         inside.addWidget(self._documents)
         inside.addWidget(self.edit)
         inside.addLayout(buttons)
+        hint = QVBoxLayout()
+        hint.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
+        hint.addWidget(self._hint_line)
         below = QHBoxLayout()
         below.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
         below.setSpacing(16)
@@ -151,6 +157,7 @@ class Composer(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setSpacing(7)
         self._column.addWidget(self._frame)
+        self._column.addLayout(hint)
         self._column.addLayout(below)
         self._words.setMinimumHeight(self.fontMetrics().height() + 2)
 
@@ -188,13 +195,13 @@ class Composer(QWidget):
         self._send.show_busy(self._is_busy)
         self._send.setEnabled(self._is_busy or self._has_content())
         hint = self._own_hint or self._hint
-        kind = (
-            "danger" if hint == self._hint and hint and self._is_hint_error else "muted" if hint else "faint"
-        )
-        self._words.setText(hint or self._count_text())
-        if self._words.property("kind") != kind:
-            self._words.setProperty("kind", kind)
-            self._words.style().polish(self._words)
+        kind = "danger" if hint == self._hint and self._is_hint_error else "muted"
+        self._hint_line.setText(hint)
+        self._hint_line.setVisible(bool(hint))
+        if self._hint_line.property("kind") != kind:
+            self._hint_line.setProperty("kind", kind)
+            self._hint_line.style().polish(self._hint_line)
+        self._words.setText(self._count_text())
         draft_tokens = (self._text_tokens or 0) + (self._attachment_tokens or 0)
         self._meter.show_use(self._used_tokens, self._limit_tokens, draft_tokens)
 

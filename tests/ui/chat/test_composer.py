@@ -267,13 +267,16 @@ def test_tokens_and_context_are_shown_in_numbers(qtbot: QtBot, composer: Compose
     assert "8,192" not in shown(composer)
 
 
-def test_a_hint_takes_the_place_of_the_count_until_it_is_taken_away(qtbot: QtBot, composer: Composer) -> None:
+def test_a_hint_has_the_whole_width_beside_the_counts(qtbot: QtBot, composer: Composer) -> None:
     composer.set_token_count(3, 0)
-    composer.set_hint("It does not fit.", is_error=True)
-    assert "It does not fit." in shown(composer)
-    assert "3 tokens" not in shown(composer)
+    composer.set_context(9_192, 8_192)
+    composer.set_hint(
+        "It does not fit: that is a long sentence about what helps and what does not.", is_error=True
+    )
+    assert "It does not fit" in shown(composer) and "3 tokens" in shown(composer)
+    qtbot.waitUntil(lambda: composer._hint_line.width() > composer._frame.width() - 40)
     composer.set_hint("")
-    assert "3 tokens" in shown(composer)
+    assert "It does not fit" not in shown(composer) and "3 tokens" in shown(composer)
 
 
 def test_attaching_is_asked_for(qtbot: QtBot, composer: Composer) -> None:
