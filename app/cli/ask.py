@@ -101,17 +101,21 @@ def _answer(
     from engine.engine import Engine, GenerationRequest
     from engine.model import ChatMessage
 
-    # Before this, Ctrl+C simply ends the process.
     cancel = CancelToken()
-    signal.signal(signal.SIGINT, lambda *_: cancel.cancel())
+    signal.signal(signal.SIGINT, lambda *_: cancel.cancel())  # before this, Ctrl+C simply ends the process
     engine = Engine(backend)
     engine.load(found.path, kv_bits, cancel=cancel, on_progress=output.show)
     messages = [ChatMessage("system", system)] if system else []
     messages.append(ChatMessage("user", message_text(question, documents)))
-    for event in engine.generate(GenerationRequest(tuple(messages), sampling, kv_bits), cancel):
-        output.show(event)
-        if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
-            raise Cancelled
+    try:
+        for event in engine.generate(GenerationRequest(tuple(messages), sampling, kv_bits), cancel):
+            output.show(event)
+            if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
+                raise Cancelled
+    except RuntimeError:
+        if cancel.cancelled:  # Ctrl+C also ends the compiler that MLX starts once, which then fails
+            raise Cancelled from None
+        raise
 
 
 class _Output(Protocol):

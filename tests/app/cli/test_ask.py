@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import shutil
 import signal
 import subprocess
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from app.command_line import app_command
@@ -90,12 +96,70 @@ def test_bytes_that_are_no_text_are_read_as_replacement_characters(
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_ctrl_c_before_the_model_is_loaded_ends_with_its_status_and_no_words(octavo_home: Path) -> None:
+@pytest.fixture
+def attended() -> Iterator[None]:
+    """Children notice Ctrl+C, though the tests may run in the background, where a shell ignores it."""
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, previous)
+
+
+def test_ctrl_c_before_the_model_is_loaded_ends_with_its_status_and_no_words(
+    octavo_home: Path, attended: None
+) -> None:
     command = [*app_command(), "ask", "-"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stderr is not None
         process.stdin.write(bytes(1 << 20))  # more than a pipe holds: it is being read
         process.stdin.flush()
+        wait_until_asleep(process.pid)  # between two reads Python would notice the signal after the next one
         process.send_signal(signal.SIGINT)
-        assert process.wait() == 130
+        assert process.wait(20) == 130
         assert process.stderr.read() == b""
+
+
+@pytest.mark.slow
+def test_ctrl_c_that_ends_the_compiler_of_mlx_too_is_no_error(
+    octavo_home: Path, starter_gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        pytest.skip("MLX does without a compiler here")
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "g++").write_text(f'#!/bin/sh\nsleep 1\nexec {compiler} "$@"\n')
+    (folder / "g++").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where MLX keeps what it compiled
+    command = [*app_command(), "ask", "Why?", "--model", str(starter_gguf), "--max-tokens", "4000", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        for line in process.stdout:
+            if '"prefill"' in line:
+                break
+        wait_for_child(process.pid, "-shared")
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait() == 130
+        assert process.stderr.read() == ""
+
+
+def wait_until_asleep(pid: int) -> None:
+    """Wait until the process waits for something, its input for one."""
+    process = psutil.Process(pid)
+    deadline_s = time.monotonic() + 20
+    while process.status() != psutil.STATUS_SLEEPING and time.monotonic() < deadline_s:
+        time.sleep(0.01)
+
+
+def wait_for_child(pid: int, word: str) -> None:
+    """Wait until the process has a descendant with `word` in its command line."""
+    deadline_s = time.monotonic() + 30
+    while time.monotonic() < deadline_s:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for child in psutil.Process(pid).children(recursive=True):
+                if any(word in part for part in child.cmdline()):
+                    return
+        time.sleep(0.01)
+    raise AssertionError(f"no child with {word}")
