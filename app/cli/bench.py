@@ -46,6 +46,8 @@ def decode(
     Both read the same prompt and write an answer, in processes of their own, by turns. Leave the computer
     alone meanwhile.
     """
+    if csv_file and not csv_file.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {csv_file.parent}.", param_hint="--csv")
     installed = ModelLibrary(AppPaths.from_environment()).find(model)
     if not as_json:
         click.echo(f"{installed.title}: {prompt_tokens} tokens read, {tokens} written, medians of {runs}\n")
