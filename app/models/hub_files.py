@@ -72,7 +72,9 @@ def choose_files(source: HubSource, files: tuple[HubFile, ...]) -> list[HubFile]
     if source.file is not None:
         chosen = [file for file in files if file.path == source.file]
         if not chosen:
-            raise ModelError(f"{source.repo} has no file {source.file}. {_gguf_files(source, files)}")
+            raise ModelError(
+                f"{source.repo} has no file {source.file}. {_gguf_files(source, files)}".rstrip()
+            )
         return chosen
     chosen = [file for file in files if any(_matches(file.path, pattern) for pattern in _PATTERNS)]
     has_config = any(file.path == CONFIG for file in chosen)
