@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 import logging
-import signal
 import sys
 from dataclasses import dataclass
 
@@ -56,24 +55,11 @@ def start_backend() -> Backend:
     else:
         device = Device.CPU
         mx.set_default_device(mx.cpu)
-        _look_for_compiler()
+        # There MLX would write C++ into the folder for temporary files and wait for a compiler in mid-answer.
+        mx.disable_compile()
     backend = Backend(device, blas)
     _log(backend)
     return backend
-
-
-def _look_for_compiler() -> None:
-    """Let MLX look for a C++ compiler now and not in the middle of the first answer.
-
-    It does so once, with system(3), which ignores Ctrl+C meanwhile: blocked on this thread, the signal waits.
-    """
-    import mlx.core as mx
-
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        mx.compile(lambda x: x)(mx.array(0))
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _log(backend: Backend) -> None:

@@ -107,15 +107,10 @@ def _answer(
     engine.load(found.path, kv_bits, cancel=cancel, on_progress=output.show)
     messages = [ChatMessage("system", system)] if system else []
     messages.append(ChatMessage("user", message_text(question, documents)))
-    try:
-        for event in engine.generate(GenerationRequest(tuple(messages), sampling, kv_bits), cancel):
-            output.show(event)
-            if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
-                raise Cancelled
-    except RuntimeError:
-        if cancel.cancelled:  # Ctrl+C also ends the compiler that MLX starts once, which then fails
-            raise Cancelled from None
-        raise
+    for event in engine.generate(GenerationRequest(tuple(messages), sampling, kv_bits), cancel):
+        output.show(event)
+        if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
+            raise Cancelled
 
 
 class _Output(Protocol):

@@ -55,21 +55,16 @@ def test_only_the_cpu_wants_float32() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere MLX compiles without a C++ compiler")
-def test_mlx_looks_for_a_compiler_while_the_backend_starts_and_never_again(tmp_path: Path) -> None:
+def test_on_the_cpu_no_answer_waits_for_a_compiler(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     (tmp_path / "g++").write_text(f"#!/bin/sh\necho >> {calls}\nexit 1\n")
     (tmp_path / "g++").chmod(0o755)
     code = """
-import pathlib, signal, sys
-from engine.backend import Device, start_backend
-if start_backend().device is not Device.CPU:
-    sys.exit()
-calls = pathlib.Path(sys.argv[1])
-before = calls.read_text()
+from engine.backend import start_backend
+start_backend()
 import mlx.core as mx
 mx.eval(mx.compile(lambda x: mx.exp(x) * x)(mx.array(1.0)))
-assert calls.read_text() == before
-assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
 """
     environ = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    subprocess.run([sys.executable, "-c", code, str(calls)], env=environ, check=True)
+    subprocess.run([sys.executable, "-c", code], env=environ, check=True)
+    assert not calls.exists()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import shutil
 import signal
 import subprocess
 import time
@@ -118,48 +115,9 @@ def test_ctrl_c_before_the_model_is_loaded_ends_with_its_status_and_no_words(
         assert process.stderr.read() == b""
 
 
-@pytest.mark.slow
-def test_ctrl_c_that_ends_the_compiler_of_mlx_too_is_no_error(
-    octavo_home: Path, starter_gguf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = shutil.which("g++")
-    if compiler is None:
-        pytest.skip("MLX does without a compiler here")
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "g++").write_text(f'#!/bin/sh\nsleep 1\nexec {compiler} "$@"\n')
-    (folder / "g++").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where MLX keeps what it compiled
-    command = [*app_command(), "ask", "Why?", "--model", str(starter_gguf), "--max-tokens", "4000", "--json"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        for line in process.stdout:
-            if '"prefill"' in line:
-                break
-        wait_for_child(process.pid, "-shared")
-        os.killpg(process.pid, signal.SIGINT)
-        assert process.wait() == 130
-        assert process.stderr.read() == ""
-
-
 def wait_until_asleep(pid: int) -> None:
     """Wait until the process waits for something, its input for one."""
     process = psutil.Process(pid)
     deadline_s = time.monotonic() + 20
     while process.status() != psutil.STATUS_SLEEPING and time.monotonic() < deadline_s:
         time.sleep(0.01)
-
-
-def wait_for_child(pid: int, word: str) -> None:
-    """Wait until the process has a descendant with `word` in its command line."""
-    deadline_s = time.monotonic() + 30
-    while time.monotonic() < deadline_s:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            for child in psutil.Process(pid).children(recursive=True):
-                if any(word in part for part in child.cmdline()):
-                    return
-        time.sleep(0.01)
-    raise AssertionError(f"no child with {word}")
