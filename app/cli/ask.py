@@ -16,6 +16,7 @@ from app.cli import INTERRUPTED
 from app.documents.document import Document
 from app.documents.extract import extract
 from app.models.library import ModelLibrary
+from app.models.source import STARTER_ID
 from app.paths import AppPaths
 from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken
@@ -44,7 +45,7 @@ DEFAULTS = SamplingParams()
     type=click.Path(path_type=Path),
     help="A document to read with the question; may be given more than once.",
 )
-@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@click.option("--model", help="A model's id, name or path.  [default: the only one, else the starter]")
 @click.option("--kv-bits", type=click.Choice(["16", "8", "4"]), default="16", show_default=True)
 @click.option("--max-tokens", type=int, default=DEFAULTS.max_tokens, show_default=True)
 @click.option("--temperature", type=float, default=DEFAULTS.temperature, show_default=True)
@@ -54,7 +55,7 @@ DEFAULTS = SamplingParams()
 def ask(
     question: str,
     files: tuple[Path, ...],
-    model: str,
+    model: str | None,
     kv_bits: str,
     max_tokens: int,
     temperature: float,
@@ -83,14 +84,16 @@ def ask(
 def _answer(
     question: str,
     documents: Sequence[Document],
-    model: str,
+    model: str | None,
     kv_bits: KVBits,
     sampling: SamplingParams,
     system: str,
     output: _Output,
 ) -> None:
     """Load the model and stream the answer to `output`."""
-    found = ModelLibrary(AppPaths.from_environment()).find(model)
+    library = ModelLibrary(AppPaths.from_environment())
+    only = library.only() if model is None else None
+    found = only or library.find(STARTER_ID if model is None else model)
 
     # Nothing may import MLX before the backend is prepared.
     from engine.backend import start_backend

@@ -80,6 +80,11 @@ class ModelLibrary:
             f"There is no model “{wanted}” here. " + (f"Installed are: {known}." if known else _FIRST_MODEL)
         )
 
+    def only(self) -> InstalledModel | None:
+        """Return the one model that there is, None where there is none or a choice."""
+        models = self.installed()
+        return models[0] if len(models) == 1 else None
+
     def import_path(self, path: Path) -> InstalledModel:
         """Register a model folder or GGUF file where it lies; a `ModelError` says when it cannot run."""
         path = path.expanduser().absolute()

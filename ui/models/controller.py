@@ -86,8 +86,8 @@ class ModelController(QObject):
             )
 
     def _only_model(self) -> str | None:
-        models = self.library.installed() if self.has_models else []
-        return str(models[0].path) if len(models) == 1 else None
+        only = self.library.only() if self.has_models else None
+        return str(only.path) if only else None
 
     def choose(self) -> None:
         """Show the models to choose from."""

@@ -36,6 +36,16 @@ def test_a_new_library_is_empty_and_says_how_to_get_a_model(library: ModelLibrar
         library.find("starter")
 
 
+def test_one_model_is_no_choice_and_two_are(library: ModelLibrary, tiny_files: dict[str, bytes]) -> None:
+    assert library.only() is None
+    write_model(library.paths.models / "org--first", tiny_files)
+    only = library.only()
+    assert only is not None
+    assert only.id == "org/first"
+    write_model(library.paths.models / "org--second", tiny_files)
+    assert library.only() is None
+
+
 def test_a_name_left_empty_is_not_the_current_folder(library: ModelLibrary) -> None:
     with pytest.raises(ModelError, match="no model “” here"):
         library.find(" ")
