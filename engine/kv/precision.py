@@ -44,9 +44,6 @@ class BitsPair:
         return f"{self.keys}" if self.keys == self.values else f"k{self.keys}v{self.values}"
 
 
-_EXACT = BitsPair(16, 16)
-
-
 @dataclass(frozen=True)
 class PrecisionRule:
     """The bits of some layers: `first` to `last` inclusive, all from `first` on when `last` is None.
@@ -65,18 +62,13 @@ class PrecisionRule:
                 _require_count(f"{number}", number)
         if self.last is not None and self.last < self.first:
             raise OctavoError(
-                f"'{self.first}-{self.last}' runs backwards; write the lower layer first, as in "
-                f"{self.last}-{self.first}."
+                f"'{self.first}-{self.last}' runs backwards; write it as {self.last}-{self.first}."
             )
 
     def __str__(self) -> str:
-        return f"{self.bits}" if self.where == "0-" else f"{self.where}:{self.bits}"
-
-    @property
-    def where(self) -> str:
-        """The layers and the head as they are written: `0-7`, `8-`, `12.h3`."""
         last = "-" if self.last is None else "" if self.last == self.first else f"-{self.last}"
-        return f"{self.first}{last}" + ("" if self.head is None else f".h{self.head}")
+        where = f"{self.first}{last}" + ("" if self.head is None else f".h{self.head}")
+        return f"{self.bits}" if where == "0-" else f"{where}:{self.bits}"
 
     def covers(self, layer: int, head: int) -> bool:
         """Return whether the rule is about this KV head of this layer."""
@@ -163,14 +155,14 @@ class KVSpec:
 
     def bits(self, layer: int, head: int) -> BitsPair:
         """Return the bits of a KV head in the cold tier."""
-        return next((rule.bits for rule in reversed(self.rules) if rule.covers(layer, head)), _EXACT)
+        covering = (rule.bits for rule in reversed(self.rules) if rule.covers(layer, head))
+        return next(covering, BitsPair(16, 16))
 
     def tier_bits(self, tier: Tier, layer: int, head: int) -> BitsPair:
         """Return the bits of a KV head in a page of this tier: 16 when hot, at least 8 when warm."""
         cold = self.bits(layer, head)
-        if tier is Tier.HOT:
-            return _EXACT
-        return BitsPair(max(8, cold.keys), max(8, cold.values)) if tier is Tier.WARM else cold
+        least = {Tier.HOT: 16, Tier.WARM: 8, Tier.COLD: 2}[tier]
+        return BitsPair(max(least, cold.keys), max(least, cold.values))
 
     def require_fit(self, num_layers: int, num_kv_heads: int) -> None:
         """Raise an `OctavoError` when a rule names a layer or a KV head that the model does not have."""
@@ -192,10 +184,9 @@ class KVSpec:
             for head in range(shape.num_kv_heads):
                 bits = self.bits(layer, head)
                 group = value_group(shape.value_dim, self.group_size)
-                key_dim, value_dim = shape.key_dim, padded_dim(shape.value_dim, self.group_size)
-                if bits.values == 16:
-                    value_dim = shape.value_dim
-                nbytes += _nbytes(key_dim, bits.keys, self.group_size, activation_nbytes)
+                padded = padded_dim(shape.value_dim, self.group_size)
+                value_dim = shape.value_dim if bits.values == 16 else padded
+                nbytes += _nbytes(shape.key_dim, bits.keys, self.group_size, activation_nbytes)
                 nbytes += _nbytes(value_dim, bits.values, group, activation_nbytes)
         return nbytes
 
@@ -260,7 +251,7 @@ def _options(pieces: Sequence[str]) -> dict[str, int]:
             known = _either([f"{option}=NUMBER" for option in _OPTIONS])
             raise OctavoError(f"{_quoted(piece)} is no option; choose {known}.")
         if _OPTIONS[name] in fields:
-            raise OctavoError(f"{_quoted(piece)} is a second {name}; give each of {_either(_OPTIONS)} once.")
+            raise OctavoError(f"{_quoted(piece)} is a second {name}; each option is given once.")
         fields[_OPTIONS[name]] = _number(value)
     return fields
 
@@ -290,14 +281,10 @@ def _either(allowed: Iterable[object]) -> str:
     return f"{', '.join(most)} or {last}"
 
 
-def _everywhere(keys: int, values: int) -> tuple[PrecisionRule, ...]:
-    return (PrecisionRule(0, None, None, BitsPair(keys, values)),)
-
-
 PRESETS = {
-    "precise": KVSpec(_everywhere(8, 8)),
-    "balanced": KVSpec(_everywhere(4, 4)),
-    "compact": KVSpec(_everywhere(4, 3), hot_pages=1, warm_pages=2),
+    "precise": KVSpec((PrecisionRule(0, None, None, BitsPair(8, 8)),)),
+    "balanced": KVSpec((PrecisionRule(0, None, None, BitsPair(4, 4)),)),
+    "compact": KVSpec((PrecisionRule(0, None, None, BitsPair(4, 3)),), hot_pages=1, warm_pages=2),
 }
 """Names that stand for a precision of all layers."""
 _OPTIONS = {
