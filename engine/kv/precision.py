@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.errors import OctavoError
 
@@ -127,9 +126,8 @@ class KVSpec:
     def parse(cls, text: str) -> KVSpec:
         """Return what the text means, for example `0-7:8, 8-:k6v4, 12.h3:8; page=128, hot=2`.
 
-        Before the `;` are rules (`layers:bits`, `layers.hHEAD:bits`, or bits alone for all layers), of which
-        the first may be a preset's name; after it come `page`, `group`, `hot`, `warm` and `attend`. Case and
-        spaces do not matter. What cannot be is an `OctavoError` that quotes it and names what can.
+        Before the `;` are rules, of which the first may be a preset's name; bits alone are for all layers.
+        Case and spaces do not matter. What cannot be is an `OctavoError` that quotes it and names what can.
         """
         if inside := re.search(r"[0-9]+\s+[0-9]+", text):
             raise OctavoError(f"{_quoted(inside[0])} has a space between digits; put a comma between rules.")
@@ -141,7 +139,7 @@ class KVSpec:
         preset = PRESETS.get(pieces[0])
         rules = tuple(_rule(piece) for piece in (pieces[1:] if preset else pieces))
         if preset:
-            return dataclasses.replace(preset, rules=preset.rules + rules, **_options(options))
+            return replace(preset, rules=preset.rules + rules, **_options(options))
         return cls(rules, **_options(options))
 
     def __str__(self) -> str:
