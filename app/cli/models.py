@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from app.cli import INTERRUPTED
 from app.cli.pace import Pace
+from app.cli.status_line import StatusLine
 from app.models.catalogue import catalogue
 from app.models.download import DownloadLine, get_model
 from app.models.library import ModelLibrary
@@ -128,13 +128,12 @@ class _ProgressLine:
     """Progress for people: one line that is written over on a terminal, a line every tenth elsewhere."""
 
     def __init__(self) -> None:
-        self._on_terminal = sys.stderr.isatty()
+        self._line = StatusLine()
         self._begin_s = time.monotonic()
         self._begin_nbytes: int | None = None
         self._last_nbytes = 0
         self._pace = Pace(LINE_INTERVAL_S)
         self._shown_percent = -LOG_STEP_PERCENT
-        self._width = 0
 
     def show(self, progress: DownloadProgress) -> None:
         """Write the progress when there is something new to see."""
@@ -144,27 +143,17 @@ class _ProgressLine:
             self._begin_s, self._begin_nbytes = now_s, done
         self._last_nbytes = done
         percent = 100 * done // total if total else 0
-        if self._on_terminal and not self._pace.is_due():
+        if self._line.on_terminal and not self._pace.is_due():
             return
-        if not self._on_terminal and abs(percent - self._shown_percent) < LOG_STEP_PERCENT:
+        if not self._line.on_terminal and abs(percent - self._shown_percent) < LOG_STEP_PERCENT:
             return
         self._shown_percent = percent
         speed = round((done - self._begin_nbytes) / max(now_s - self._begin_s, 1e-3))
         of_total = f" of {format_nbytes(total)}" if total else ""
-        self._write(
+        self._line.write(
             f"{percent:3d} %  {format_nbytes(done)}{of_total}  {format_nbytes(speed)}/s  {progress.file}"
         )
 
     def end(self) -> None:
         """Leave the line, so that what follows stands below it."""
-        if self._width:
-            click.echo(err=True)
-            self._width = 0
-
-    def _write(self, text: str) -> None:
-        if not self._on_terminal:
-            click.echo(text, err=True)
-            return
-        text = text[: shutil.get_terminal_size().columns - 1]
-        click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
-        self._width = len(text)
+        self._line.end()
