@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from engine.backend import Backend
 from engine.errors import ModelError
-from engine.kv.precision import KVBits, group_size_for
+from engine.kv.precision import KVSpec, LayerShape
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
 
@@ -54,23 +55,19 @@ class LoadPlan:
             )
 
 
-def kv_nbytes_per_token(info: ModelInfo, backend: Backend, bits: KVBits) -> int:
-    """Return 2 (K and V) x layers x KV heads x head dim x bytes a value, scales and biases counted.
+def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
+    """Return the bytes that one token takes in all layers once its page is cold, scales and biases counted.
 
-    Bytes a value are those of the activations at 16 bits (4 on the CPU, which computes in float32), else
-    bits/8 plus a scale and a bias for each group of values. Heads that no group size divides stay at 16 bits.
+    "16 bits" are the activations' own type, which is float32 on the CPU.
     """
-    values = 2 * info.num_layers * info.num_kv_heads * info.head_dim
-    group_size = group_size_for(info.head_dim)
-    if bits is KVBits.BITS_16 or group_size is None:
-        return values * backend.activation_nbytes
-    return values * int(bits) // 8 + values * 2 * backend.activation_nbytes // group_size
+    shapes = [LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)] * info.num_layers
+    return math.ceil(kv.kv_nbytes_per_token(shapes, backend.activation_nbytes))
 
 
-def plan_load(info: ModelInfo, backend: Backend, kv_bits: KVBits, available_nbytes: int) -> LoadPlan:
+def plan_load(info: ModelInfo, backend: Backend, kv: KVSpec, available_nbytes: int) -> LoadPlan:
     """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded."""
     usable = available_nbytes - RESERVE_NBYTES
-    per_token = kv_nbytes_per_token(info, backend, kv_bits)
+    per_token = kv_nbytes_per_token(info, backend, kv)
     float32_nbytes = info.num_parameters * FLOAT32_NBYTES
     floor_nbytes = MIN_CONTEXT_TOKENS * per_token
     dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= usable

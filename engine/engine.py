@@ -21,7 +21,8 @@ from engine.events import GenerationEvent, LoadProgress
 from engine.generate import Generation
 from engine.inspection import inspect_model
 from engine.kv.cache import SequenceCache
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
+from engine.kv.usage import KVUsage
 from engine.loader import load_model
 from engine.memory import available_nbytes
 from engine.model import ChatMessage, Model
@@ -46,18 +47,19 @@ class LoadedModel:
     counter: TokenCounter
     template: TemplateTokens
 
-    def plan_at(self, kv_bits: KVBits) -> LoadPlan:
+    def plan_at(self, kv: KVSpec) -> LoadPlan:
         """Return the plan for another KV precision, with the memory that was free before loading."""
-        return plan_load(self.info, self.backend, kv_bits, self.plan.available_nbytes)
+        return plan_load(self.info, self.backend, kv, self.plan.available_nbytes)
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """What to answer and how."""
+    """What to answer and how; `max_context` is the most tokens that the context may have, prompt and answer."""
 
     messages: tuple[ChatMessage, ...]
     sampling: SamplingParams
-    kv_bits: KVBits
+    kv: KVSpec
+    max_context: int | None = None
 
 
 class Engine:
@@ -76,7 +78,7 @@ class Engine:
     def load(
         self,
         path: Path,
-        kv_bits: KVBits,
+        kv: KVSpec,
         *,
         cancel: CancelToken,
         on_progress: Callable[[LoadProgress], None],
@@ -90,8 +92,9 @@ class Engine:
                 stopped before that had to make room.
         """
         info = inspect_model(path, cancel)
+        kv.require_fit(info.num_layers, info.num_kv_heads)
         self.unload()
-        plan = plan_load(info, self._backend, kv_bits, available_nbytes())
+        plan = plan_load(info, self._backend, kv, available_nbytes())
         plan.require_fit(info)
         try:
             model = load_model(
@@ -111,8 +114,16 @@ class Engine:
         self._model = self._cache = self.loaded = None
         mx.clear_cache()
 
-    def generate(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+    def generate(
+        self,
+        request: GenerationRequest,
+        cancel: CancelToken,
+        wanted_kv: Callable[[], KVSpec] | None = None,
+    ) -> Iterator[GenerationEvent]:
         """Answer a conversation: yield progress, tokens and at last the figures.
+
+        `wanted_kv` tells the precision that the user wants now. A change reaches the cache before the next
+        prefill chunk or token, with a `PrecisionChanged`.
 
         Raises:
             ModelError: no model is loaded.
@@ -120,12 +131,21 @@ class Engine:
         """
         if self._model is None or self.loaded is None:
             raise ModelError("No model is loaded. Choose one first.")
+        request.kv.require_fit(self.loaded.info.num_layers, self.loaded.info.num_kv_heads)
         prompt = self._model.render(request.messages)
-        limit_tokens = self.loaded.plan_at(request.kv_bits).fitting_tokens
+        limit_tokens = self.loaded.plan_at(request.kv).fitting_tokens
+        if request.max_context is not None:
+            limit_tokens = min(limit_tokens, request.max_context)
         _require_room(len(prompt), limit_tokens)
-        cache = self._cache_for(prompt, request.kv_bits)
+        cache = self._cache_for(prompt, request.kv)
         generation = Generation(
-            self._model, cache, prompt, request.sampling, limit_tokens=limit_tokens, cancel=cancel
+            self._model,
+            cache,
+            prompt,
+            request.sampling,
+            limit_tokens=limit_tokens,
+            cancel=cancel,
+            wanted_kv=wanted_kv or (lambda: request.kv),
         )
         try:
             yield from generation.events()
@@ -133,17 +153,34 @@ class Engine:
             self._cache = None  # its layers may disagree after a failed step
             raise
 
-    def _cache_for(self, prompt: Sequence[int], kv_bits: KVBits) -> SequenceCache:
+    def apply_kv(self, kv: KVSpec) -> KVUsage | None:
+        """Change the precision of the conversation that is held, between replies; return what it holds now.
+
+        Returns None where nothing is held, or nothing can change before the text is read again.
+        """
+        cache = self._cache
+        if cache is None or not _same_pages(cache.spec, kv):
+            return None
+        cache.apply(kv)
+        return cache.usage()
+
+    def _cache_for(self, prompt: Sequence[int], kv: KVSpec) -> SequenceCache:
         """Return the cache to extend: what it holds is a beginning of `prompt`, its last token left out."""
         assert self._model is not None
         cache = self._cache
-        if cache is None or cache.bits is not kv_bits:
+        if cache is None or not _same_pages(cache.spec, kv):
             self._cache = None
-            cache = SequenceCache(self._model.module, kv_bits, self._model.info.head_dim)
+            cache = SequenceCache(self._model.module, kv)
+        elif cache.spec != kv:
+            cache.apply(kv)
         if not cache.truncate(min(cache.common_prefix(prompt), len(prompt) - 1)):
             cache.clear()
         self._cache = cache
         return cache
+
+
+def _same_pages(one: KVSpec, other: KVSpec) -> bool:
+    return (one.page_tokens, one.group_size) == (other.page_tokens, other.group_size)
 
 
 def _require_room(prompt_tokens: int, limit_tokens: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from engine.kv.usage import KVUsage
+
 
 class LoadStage(enum.Enum):
     """The steps of loading a model, in order."""
@@ -58,8 +60,9 @@ class GenerationStats:
     """Figures of one reply.
 
     Times are in seconds, rates in tokens per second, sizes in bytes. `prefill_tps` counts only the tokens
-    that were read, not the reused ones. `ttft_s` runs from the request to the first token. `kv_note` is a
-    sentence where some layers could not take `kv_bits`.
+    that were read, not the reused ones. `ttft_s` runs from the request to the first token. `kv` is the
+    precision that was asked for, as `KVSpec` writes it, `kv_usage` what is held, and `kv_note` a sentence
+    where some layers could not take that precision.
     """
 
     prompt_tokens: int
@@ -68,11 +71,18 @@ class GenerationStats:
     ttft_s: float
     prefill_tps: float
     decode_tps: float
-    kv_bits: int
-    kv_nbytes: int
+    kv: str
+    kv_usage: KVUsage
     peak_nbytes: int
     stop_reason: StopReason
     kv_note: str | None = None
+
+
+@dataclass(frozen=True)
+class PrecisionChanged:
+    """A change of precision has reached the cache that is being written; `usage` is what it holds now."""
+
+    usage: KVUsage
 
 
 @dataclass(frozen=True)
@@ -82,4 +92,4 @@ class Finished:
     stats: GenerationStats
 
 
-GenerationEvent = PrefillProgress | Token | Finished
+GenerationEvent = PrefillProgress | Token | PrecisionChanged | Finished

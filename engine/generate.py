@@ -8,6 +8,7 @@ what it holds.
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -18,13 +19,24 @@ from mlx_lm.sample_utils import make_logits_processors, make_sampler
 
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, ModelError
-from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
+from engine.events import (
+    Finished,
+    GenerationEvent,
+    GenerationStats,
+    PrecisionChanged,
+    PrefillProgress,
+    StopReason,
+    Token,
+)
 from engine.kv.cache import SequenceCache
+from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.sampling import SamplingParams
 
-CHUNK_TARGET_S = 0.2
-"""Seconds that one prefill chunk may take, so that a stop is noticed soon enough."""
+CHUNK_TARGET_S = 2.0
+"""Seconds that one prefill chunk may take: progress is told after each, and each reads all pages once."""
+STOP_TARGET_S = 0.2
+"""A chunk that takes longer than this looks for a stop before each layer."""
 MIN_CHUNK_TOKENS = 16
 MAX_CHUNK_TOKENS = 512
 FIRST_CHUNK_TOKENS = 64
@@ -53,21 +65,24 @@ class Generation:
         *,
         limit_tokens: int,
         cancel: CancelToken,
+        wanted_kv: Callable[[], KVSpec] | None = None,
     ) -> None:
         self._model = model
         self._cache = cache
         self._prompt = list(prompt)
         self._sampling = sampling
         self._cancel = cancel
+        self._wanted_kv = wanted_kv or (lambda: cache.spec)
         self._room_tokens = limit_tokens - len(self._prompt)
         self._sampler = _make_sampler(sampling, model.info.vocab_size)
         self._processors = _make_processors(sampling)
         self._recent = mx.array(self._prompt[-REPETITION_WINDOW_TOKENS:])
         self._chunk_tokens = FIRST_CHUNK_TOKENS
-        self._reused_tokens = len(cache.tokens)
+        self._reused_tokens = cache.num_tokens
         self._read_tokens = 0
         self._completion_tokens = 0
-        self._checks_layers = False
+        self._seen_kv = self._wanted_kv()
+        self._checks_layers = True
         self._left_half_way = False
         self._started_s = time.perf_counter()
         self._first_token_s: float | None = None
@@ -76,7 +91,7 @@ class Generation:
         """Yield progress, tokens and at last `Finished`; a stop by the user ends it with its figures too."""
         mx.reset_peak_memory()
         mx.random.seed(secrets.randbits(32) if self._sampling.seed is None else self._sampling.seed)
-        self._cache.before_layer = self._check_before_layer
+        self._cache.watch(self._check_before_layer)
         try:
             yield from self._prefill()
             reason = yield from self._decode()
@@ -85,7 +100,7 @@ class Generation:
                 self._cache.realign()
             reason = StopReason.STOPPED
         finally:
-            self._cache.before_layer = None
+            self._cache.watch(None)
         yield Finished(self._stats(reason))
 
     def _check_before_layer(self, keys: mx.array) -> None:
@@ -98,17 +113,16 @@ class Generation:
                 self._left_half_way = True
                 raise
 
-    def _prefill(self) -> Iterator[PrefillProgress]:
+    def _prefill(self) -> Iterator[PrefillProgress | PrecisionChanged]:
         total = len(self._prompt)
         done = self._reused_tokens
         yield PrefillProgress(done, total, self._reused_tokens)
         while total - done > 1:
             self._cancel.check()
+            yield from self._follow_precision()
             chunk = self._prompt[done : min(done + self._chunk_tokens, total - 1)]
             started = time.perf_counter()
-            self._model.module(mx.array([chunk]), cache=self._cache.layers)
-            mx.eval(self._cache.state)
-            self._cache.tokens.extend(chunk)
+            self._cache.read(chunk)
             done += len(chunk)
             self._read_tokens += len(chunk)
             self._adapt_chunk(len(chunk), time.perf_counter() - started)
@@ -117,16 +131,25 @@ class Generation:
         self._cancel.check()
 
     def _adapt_chunk(self, num_tokens: int, elapsed_s: float) -> None:
-        """Choose the next chunk so that it takes about `CHUNK_TARGET_S` at the speed just seen.
-
-        Where even the smallest chunk would take longer, stops are looked for between its layers.
-        """
+        """Choose the next chunk so that it takes at most about `CHUNK_TARGET_S` at the speed just seen."""
         fitting = int(num_tokens * CHUNK_TARGET_S / max(elapsed_s, 1e-4))
-        self._checks_layers = elapsed_s > CHUNK_TARGET_S and fitting < MIN_CHUNK_TOKENS
         wanted = min(fitting, 2 * self._chunk_tokens, MAX_CHUNK_TOKENS)
+        self._checks_layers = elapsed_s * wanted > STOP_TARGET_S * num_tokens
         self._chunk_tokens = max(MIN_CHUNK_TOKENS, wanted // MIN_CHUNK_TOKENS * MIN_CHUNK_TOKENS)
 
-    def _decode(self) -> Generator[Token, None, StopReason]:
+    def _follow_precision(self) -> Iterator[PrecisionChanged]:
+        """Take over what the user has changed since; pages of another size wait for the next reply."""
+        wanted = self._wanted_kv()
+        if wanted is self._seen_kv:
+            return
+        self._seen_kv = wanted
+        held = self._cache.spec
+        spec = dataclasses.replace(wanted, page_tokens=held.page_tokens, group_size=held.group_size)
+        if spec != held:
+            self._cache.apply(spec)
+            yield PrecisionChanged(self._cache.usage())
+
+    def _decode(self) -> Generator[Token | PrecisionChanged, None, StopReason]:
         budget = min(self._sampling.max_tokens, self._room_tokens)
         reason = StopReason.LENGTH if budget == self._sampling.max_tokens else StopReason.CONTEXT
         detokenizer = self._model.tokenizer.detokenizer
@@ -134,14 +157,14 @@ class Generation:
         if self._prompt_opens_reasoning():
             yield Token(self._model.tokenizer.think_start, self._prompt[-1])
         current = self._first_step()
-        self._cache.tokens.append(self._prompt[-1])
+        self._cache.commit(self._prompt[-1:])
         self._read_tokens += 1
         while True:
             is_last = self._completion_tokens + 1 == budget
             upcoming = None if is_last else self._step(current)
             token = cast(int, current.item())
             if upcoming is not None:
-                self._cache.tokens.append(token)
+                self._cache.commit([token])
             self._count_token()
             if self._completion_tokens % CLEAR_EVERY_TOKENS == 0:
                 mx.clear_cache()
@@ -155,6 +178,7 @@ class Generation:
             if self._cancel.cancelled:
                 reason = StopReason.STOPPED
                 break
+            yield from self._follow_precision()
             current = upcoming
         detokenizer.finalize()
         if rest := detokenizer.last_segment:
@@ -225,8 +249,8 @@ class Generation:
             ttft_s=first_s - self._started_s,
             prefill_tps=_rate(self._read_tokens, first_s - self._started_s),
             decode_tps=_rate(self._completion_tokens - 1, now_s - first_s),
-            kv_bits=int(self._cache.bits),
-            kv_nbytes=self._cache.nbytes,
+            kv=str(self._cache.spec),
+            kv_usage=self._cache.usage(),
             peak_nbytes=mx.get_peak_memory(),
             stop_reason=reason,
             kv_note=self._cache.note,

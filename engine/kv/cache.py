@@ -1,149 +1,348 @@
 """The KV cache of one sequence, behind one interface.
 
-The layers are mlx-lm's own caches: `KVCache` at 16 bits, `QuantizedKVCache` at 8 or 4. A layer that mlx-lm
-cannot quantize (sliding-window, recurrent, latent attention, or a head that no group size divides) keeps
-mlx-lm's cache as it is, and `SequenceCache.note` says so.
+Every layer with full attention is paged (`PagedLayer`): its sealed pages lie in a `PageStore` that forks
+share, the newest tokens in an open buffer of 16 bits. Layers of other kinds (sliding-window, recurrent,
+latent attention) keep mlx-lm's own cache, and `SequenceCache.note` says so.
 """
 
 from __future__ import annotations
 
-import logging
-import weakref
-from collections.abc import Callable, Sequence
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx.utils import tree_map
-from mlx_lm.models.cache import KVCache, QuantizedKVCache, make_prompt_cache
+import numpy as np
+from mlx_lm.models.cache import make_prompt_cache
 
-from engine.kv.precision import KVBits, group_size_for
+from engine.errors import OctavoError
+from engine.kv.heat import HeatSampler, Watcher
+from engine.kv.layer import PagedLayer
+from engine.kv.layers import make_layers, watched
+from engine.kv.measure import measure_usage, page_infos
+from engine.kv.page import BoolArray
+from engine.kv.page_table import PageTable
+from engine.kv.precision import KVSpec, Tier
+from engine.kv.store import PageStore
+from engine.kv.tiers import PageState, TierPolicy
+from engine.kv.usage import KVUsage, PageInfo
 
-log = logging.getLogger(__name__)
+READ_CHUNK_TOKENS = 256
+"""Tokens that a rebuild or a splice reads in one forward pass."""
 
 
 class SequenceCache:
     """Keys and values of one sequence of tokens, for every layer of a model.
 
     Attributes:
-        layers: one mlx-lm cache per layer, the object that the model's forward pass takes.
-        tokens: ids of the tokens whose keys and values are held, in order.
-        bits: the precision that was asked for.
+        layers: one cache per layer, the object that the model's forward pass takes.
+        spec: the precision that is asked for; `usage` tells what is held.
         note: one sentence where some layers could not take that precision, else None.
-        before_layer: called before each layer takes new keys; it may raise to leave the forward pass.
     """
 
-    def __init__(self, module: nn.Module, bits: KVBits, head_dim: int) -> None:
-        self.bits = bits
-        self.before_layer: Callable[[mx.array], None] | None = None
+    def __init__(self, module: nn.Module, spec: KVSpec) -> None:
+        self.spec = spec
         self._module = module
-        self._group_size = None if bits is KVBits.BITS_16 else group_size_for(head_dim)
-        self.clear()
-        if self._group_size is not None:
-            self._group_size = self._group_size if self._runs() else None
-            self.clear()
+        self._watcher = Watcher(spec.attention_pages)
+        self.layers, shapes, self.note = make_layers(module, self._watcher)
+        self._store = PageStore(shapes, spec.page_tokens, spec.group_size)
+        self._begin(PageTable(self._store))
 
-    def clear(self) -> None:
-        """Forget all tokens."""
-        self.tokens: list[int] = []
-        self.layers = [self._at_precision(layer) for layer in make_prompt_cache(self._module)]
-        self.note = self._what_stayed()
-        for layer in self.layers:
-            self._watch(layer)
+    def _begin(self, table: PageTable) -> None:
+        self._table = table
+        for layer in self._paged:
+            layer.table = table
+        self._heat = HeatSampler(self._watcher, [layer.number for layer in self._paged])
 
-    def _runs(self) -> bool:
-        """Try two tokens: attention with sinks, soft caps or latent keys fails on a quantized cache."""
-        try:
-            mx.eval(self._module(mx.zeros((1, 2), dtype=mx.int32), cache=self.layers))
-        except Exception as error:
-            log.info("This model's attention takes no quantized cache: %s", error)
-            return False
-        return True
+    @property
+    def _paged(self) -> list[PagedLayer]:
+        return [layer for layer in self.layers if isinstance(layer, PagedLayer)]
 
-    def _at_precision(self, layer: Any) -> Any:
-        if self._group_size is None or type(layer) is not KVCache:
-            return layer
-        return QuantizedKVCache(group_size=self._group_size, bits=int(self.bits))
+    @property
+    def _others(self) -> list[Any]:
+        return [layer for layer in self.layers if not isinstance(layer, PagedLayer)]
 
-    def _what_stayed(self) -> str | None:
-        kept = sum(not isinstance(layer, QuantizedKVCache) for layer in self.layers)
-        if self.bits is KVBits.BITS_16 or not kept:
-            return None
-        return (
-            f"{kept} of {len(self.layers)} layers keep their cache at 16 bits: "
-            f"this kind of attention cannot be quantized to {int(self.bits)} bits."
-        )
+    # What is held.
 
-    def _watch(self, layer: Any) -> None:
-        """Let `before_layer` run before a layer takes new keys and values.
+    @property
+    def tokens(self) -> list[int]:
+        """Ids of the tokens whose keys and values are held, in order."""
+        return self._table.tokens
 
-        Nothing here may refer back to the layer: it would keep its arrays until Python looks for cycles.
-        """
-        update_and_fetch = getattr(type(layer), "update_and_fetch", None)
-        if update_and_fetch is None:
-            return
-        owner, watched_layer = weakref.ref(self), weakref.ref(layer)
-
-        def watched(keys: mx.array, values: mx.array) -> Any:
-            cache = owner()
-            if cache is not None and cache.before_layer is not None:
-                cache.before_layer(keys)
-            return update_and_fetch(watched_layer(), keys, values)
-
-        layer.update_and_fetch = watched
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens are held."""
+        return self._table.num_sealed + len(self._table.open_tokens)
 
     @property
     def state(self) -> list[Any]:
-        """The arrays of all layers, to be evaluated after a prefill chunk."""
+        """The arrays of all layers, to be evaluated after a forward pass."""
         return [layer.state for layer in self.layers if not layer.empty()]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all keys and values, scales and biases and unused room included."""
-        return sum(layer.nbytes for layer in self.layers if not layer.empty())
+        """Bytes of all keys and values, scales and unused room included; of a fork, also what it shares."""
+        return self._store.nbytes + sum(int(layer.nbytes) for layer in self.layers if not layer.empty())
 
-    def truncate(self, length: int) -> bool:
-        """Forget all tokens from `length` on; return False, unchanged, where a layer cannot do that."""
-        surplus = len(self.tokens) - length
-        if surplus > 0:
-            if not all(layer.is_trimmable() for layer in self.layers):
-                return False
-            for layer in self.layers:
-                layer.trim(surplus)
-            del self.tokens[length:]
-            self._give_back_room()
-        return True
+    @property
+    def can_edit(self) -> bool:
+        """Whether tokens can be dropped or spliced and sequences forked: only where every layer is paged."""
+        return not self._others
 
-    def _give_back_room(self) -> None:
-        """Free what lies behind the tokens where it is most of the cache: `trim` keeps all of it."""
-        for layer in self.layers:
-            if type(layer) not in (KVCache, QuantizedKVCache) or layer.empty():
-                continue
-            keys: Any = layer.keys
-            room = (keys[0] if isinstance(layer, QuantizedKVCache) else keys).shape[2]
-            kept = max(1, -(-layer.offset // layer.step)) * layer.step
-            if room > 2 * kept:
-                layer.keys, layer.values = tree_map(
-                    lambda array, kept=kept: mx.contiguous(array[..., :kept, :]), (layer.keys, layer.values)
-                )
-                mx.eval(layer.keys, layer.values)
-        mx.clear_cache()
+    def common_prefix(self, tokens: Sequence[int]) -> int:
+        """Return how many tokens at the start of `tokens` are held already."""
+        held = self.tokens
+        for position, (one, wanted) in enumerate(zip(held, tokens, strict=False)):
+            if one != wanted:
+                return position
+        return min(len(held), len(tokens))
+
+    def pages(self) -> list[PageInfo]:
+        """Return what is known of each page, in the order of the text."""
+        return page_infos(self._table.references)
+
+    def usage(self) -> KVUsage:
+        """Return the figures of the whole cache."""
+        return measure_usage(
+            self._table.references,
+            self._store,
+            self.spec,
+            open_tokens=len(self._table.open_tokens),
+            nbytes=self.nbytes,
+            caught=self._heat.caught,
+        )
+
+    # Reading.
+
+    def watch(self, before_layer: Any) -> None:
+        """Have `before_layer` called before each layer takes keys; it may raise to leave the forward pass.
+
+        After that `realign` brings the layers back together. None ends it.
+        """
+        self._watcher.before_layer = before_layer
+
+    def read(self, tokens: Sequence[int]) -> mx.array:
+        """Read tokens in one forward pass; return their logits, `[1, tokens, vocab]`, not evaluated yet."""
+        logits: mx.array = self._module(mx.array([list(tokens)]), cache=self.layers)
+        mx.eval(self.state)
+        self.commit(tokens)
+        return logits
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Name the tokens that a forward pass has just taken, and seal the pages that became full.
+
+        One pass may follow that is queued and not committed yet, as in a decode loop that runs ahead.
+        """
+        self._table.append(tokens)
+        if len(tokens) == 1:
+            self._heat.step(self._table.references)
+        if self._paged and len(self._table.open_tokens) >= self.spec.page_tokens:
+            while len(self._table.open_tokens) >= self.spec.page_tokens:
+                self._seal(self.spec.page_tokens)
+            self._move_tiers()
+
+    def _seal(self, num_tokens: int) -> None:
+        """Make a page of the first open tokens."""
+        table, page_tokens = self._table, self.spec.page_tokens
+        layers = {layer.number: layer for layer in self._paged}
+        page = self._store.seal(
+            table.open_tokens[:num_tokens],
+            table.open_positions[:num_tokens],
+            lambda number: layers[number].open_page(num_tokens, page_tokens),
+            self._tier_of_next_page(),
+            self.spec,
+        )
+        for layer in self._paged:
+            layer.drop_open(num_tokens)
+        table.add_page(page)
+
+    def _tier_of_next_page(self) -> Tier:
+        """A new page skips the tiers that it would leave again at once."""
+        if self.spec.hot_pages:
+            return Tier.HOT
+        return Tier.WARM if self.spec.warm_pages else Tier.COLD
+
+    def _move_tiers(self) -> None:
+        """Bring every page down to the tier that the policy wants and to the bits that the spec gives it."""
+        pages = [reference.page for reference in self._table.references]
+        policy = TierPolicy(self.spec.hot_pages, self.spec.warm_pages)
+        states = [
+            PageState(page.tier, page.heat, page.pinned or (index == 0 and self._has_tiers))
+            for index, page in enumerate(pages)
+        ]
+        for page, tier in zip(pages, policy.wanted(states), strict=True):
+            self._store.lower(page, tier, self.spec)
+        self._store.defragment()
+
+    @property
+    def _has_tiers(self) -> bool:
+        return self.spec.hot_pages + self.spec.warm_pages > 0
+
+    # Changing.
+
+    def clear(self) -> None:
+        """Forget all tokens and give their memory back."""
+        self._heat.forget()
+        self._table.set_references(())
+        self._store.defragment()
+        self._begin(PageTable(self._store))
+        for layer in self._paged:
+            layer.clear()
+        for index, fresh in enumerate(make_prompt_cache(self._module)):
+            if not isinstance(self.layers[index], PagedLayer):
+                self.layers[index] = watched(fresh, self._watcher)
 
     def realign(self) -> None:
         """Bring all layers back to `tokens` after a forward pass that was left half-way.
 
         Where a layer cannot go back, everything is forgotten.
         """
-        length = len(self.tokens)
-        if all(layer.is_trimmable() for layer in self.layers):
-            for layer in self.layers:
-                layer.trim(max(0, layer.offset - length))
-        else:
+        length = self.num_tokens
+        if not all(layer.is_trimmable() for layer in self._others):
             self.clear()
+            return
+        for layer in self._others:
+            layer.trim(max(0, layer.offset - length))
+        kept = np.ones(len(self._table.open_tokens), dtype=np.bool_)
+        for layer in self._paged:
+            layer.keep_open(kept, self._table.next_position)
 
-    def common_prefix(self, tokens: Sequence[int]) -> int:
-        """Return how many tokens at the start of `tokens` are held already."""
-        for position, (held, wanted) in enumerate(zip(self.tokens, tokens, strict=False)):
-            if held != wanted:
-                return position
-        return min(len(self.tokens), len(tokens))
+    def truncate(self, length: int) -> bool:
+        """Forget all tokens from `length` on; return False, unchanged, where a layer cannot do that."""
+        surplus = self.num_tokens - length
+        if surplus <= 0:
+            return True
+        if not all(layer.is_trimmable() for layer in self._others):
+            return False
+        for layer in self._others:
+            layer.trim(surplus)
+        self._table.next_position = self._table.positions[length - 1] + 1 if length else 0
+        self._keep(np.arange(self.num_tokens) < length)
+        self._reopen()
+        self._store.defragment()
+        return True
+
+    def fork(self) -> SequenceCache:
+        """Return a cache with the same tokens that shares all pages; only the open tokens are copied.
+
+        Raises:
+            OctavoError: some layers are not paged.
+        """
+        self._require_paged("branched")
+        other = copy.copy(self)
+        other._watcher = Watcher(self.spec.attention_pages)
+        other.layers = [layer.fork(other._watcher) for layer in self._paged]
+        other._begin(self._table.fork())
+        return other
+
+    def drop(self, start: int, stop: int) -> None:
+        """Forget the tokens from `start` to `stop`; later ones keep their positions and are not read again.
+
+        Raises:
+            OctavoError: some layers are not paged.
+        """
+        self._require_paged("taken out of")
+        index = np.arange(self.num_tokens)
+        self._keep((index < start) | (index >= stop))
+        self._store.defragment()
+
+    def splice(self, at: int, tokens: Sequence[int]) -> None:
+        """Read tokens in the gap of positions before the token at index `at`.
+
+        They attend to what precedes them. What follows attends to them from now on and is not read again.
+
+        Raises:
+            OctavoError: some layers are not paged, or the gap has fewer positions than there are tokens.
+        """
+        self._require_paged("put into")
+        if at == self.num_tokens:
+            self._read_all(tokens)
+            return
+        positions = self._table.positions
+        gap = positions[at] - (positions[at - 1] + 1 if at else 0)
+        if gap < len(tokens):
+            raise OctavoError(
+                f"There is room for {gap:,} tokens where the text was taken out, and {len(tokens):,} are to "
+                "go there. Make the new text shorter."
+            )
+        head = self.fork()
+        head.truncate(at)
+        head._read_all(tokens)
+        head._seal_rest()
+        self._seal_rest()
+        self._keep(np.arange(self.num_tokens) >= at)
+        self._table.set_references((*head._table.references, *self._table.references))
+        head.close()
+
+    def rebuild(self) -> None:
+        """Read the tokens again from position 0 on: all lost bits and unused positions come back."""
+        tokens = self.tokens
+        self.clear()
+        self._read_all(tokens)
+
+    def pin(self, start: int, stop: int) -> None:
+        """Keep the pages of these tokens a tier higher from now on."""
+        first = 0
+        for reference in self._table.references:
+            if start < first + reference.num_tokens and stop > first:
+                reference.page.pinned = True
+            first += reference.num_tokens
+
+    def apply(self, spec: KVSpec) -> None:
+        """Change the precision: a lower one at once, a higher one for pages that are yet to come.
+
+        Raises:
+            OctavoError: pages of another size or group are asked for, which takes a new cache.
+        """
+        if (spec.page_tokens, spec.group_size) != (self.spec.page_tokens, self.spec.group_size):
+            raise OctavoError("Another page or group size takes a new cache.")
+        self.spec = spec
+        self._watcher.attention_pages = spec.attention_pages
+        self._move_tiers()
+
+    def close(self) -> None:
+        """Give all memory back; the cache cannot be used after that."""
+        self._table.set_references(())
+        self._store.defragment()
+        self.layers = []
+
+    def _require_paged(self, what: str) -> None:
+        if not self.can_edit:
+            raise OctavoError(
+                f"Text cannot be {what} this conversation's cache without reading the rest again: {self.note}"
+            )
+
+    def _keep(self, kept: BoolArray) -> None:
+        self._heat.forget()
+        open_kept = self._table.keep(kept)
+        for layer in self._paged:
+            layer.keep_open(open_kept, self._table.next_position)
+
+    def _seal_rest(self) -> None:
+        """Make a page of all open tokens, which may be fewer than a page has."""
+        if self._table.open_tokens:
+            self._seal(len(self._table.open_tokens))
+            self._move_tiers()
+
+    def _reopen(self) -> None:
+        """Copy a page that truncating has left partly filled back to the open tokens, while it is exact.
+
+        New tokens then fill that page up instead of beginning another. What was quantized stays where it is.
+        """
+        references = self._table.references
+        if not references or self._table.open_tokens:
+            return
+        last = references[-1]
+        if last.num_tokens == self.spec.page_tokens or not last.page.is_exact:
+            return
+        slots = mx.array(np.flatnonzero(last.valid))
+        for layer in self._paged:
+            keys, values = self._store.read(last.page, layer.number)
+            layer.set_open(keys.swapaxes(1, 2)[:, slots], values[:, slots], layer.offset)
+            mx.eval(layer.state)
+        self._table.reopen_last()
+
+    def _read_all(self, tokens: Sequence[int]) -> None:
+        for start in range(0, len(tokens), READ_CHUNK_TOKENS):
+            self.read(tokens[start : start + READ_CHUNK_TOKENS])

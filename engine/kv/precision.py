@@ -296,27 +296,3 @@ _HOW = (
     f"{_either(KV_BITS)} bits as 8 or k8v4, for some layers as 0-7:8, 8-:4 or 12.h3:8, "
     f"or a preset ({_either(PRESETS)})"
 )
-
-
-# until everything takes a KVSpec
-class KVBits(enum.IntEnum):
-    """Bits of a cached key or value; 16 means the model's own activation type."""
-
-    BITS_16 = 16
-    BITS_8 = 8
-    BITS_4 = 4
-
-    @classmethod
-    def parse(cls, value: str | int) -> KVBits:
-        """Return the precision for `16`, `8` or `4`; anything else raises an `OctavoError` that says so."""
-        try:
-            return cls(int(value))
-        except ValueError:
-            allowed = ", ".join(str(int(bits)) for bits in cls)
-            raise OctavoError(f"{value!r} is no KV precision; choose one of {allowed} bits.") from None
-
-
-# until everything takes a KVSpec
-def group_size_for(head_dim: int) -> int | None:
-    """Return the quantization group for heads of `head_dim` values, None where none divides it."""
-    return next((size for size in (64, 32) if head_dim % size == 0), None)

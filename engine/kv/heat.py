@@ -1,0 +1,125 @@
+"""Heat: which pages the attention goes to, sampled from one layer of one decoded token at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import mlx.core as mx
+import numpy as np
+
+from engine.kv.attention import Partial, choose_pages, page_scores
+from engine.kv.groups import MASKED, PageGroup
+from engine.kv.page_table import PageReference
+
+SAMPLE_EVERY_TOKENS = 16
+"""Decoded tokens between two samples."""
+DECAY = 0.9
+"""What a moving average keeps of its former value at each sample."""
+ACCESS_SHARE = 0.01
+"""A page was accessed when it got at least this share of the attention."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Where one layer's attention went in one step.
+
+    Attributes:
+        page_mass: the share of the attention that each page gets in a full read, `[pages]`.
+        caught: the share that the open tokens and the pages within the attention budget get.
+    """
+
+    page_mass: mx.array
+    caught: mx.array
+
+
+@dataclass(eq=False)
+class Watcher:
+    """What the layers of one cache share.
+
+    Attributes:
+        attention_pages: how many pages at each precision decode reads, None for all.
+        before_layer: called with a layer's new keys; it may raise to leave the forward pass.
+        sampled_layer: the layer whose attention the next decoded token samples, None for none.
+        sample: what the last such layer has queued.
+    """
+
+    attention_pages: int | None
+    before_layer: Callable[[mx.array], None] | None = None
+    sampled_layer: int | None = None
+    sample: Sample | None = None
+
+
+class HeatSampler:
+    """Samples one layer after another every few decoded tokens and learns the heat of the pages from that.
+
+    Attributes:
+        caught: moving average of the share of attention within the attention budget, None before a sample.
+    """
+
+    def __init__(self, watcher: Watcher, layers: Sequence[int]) -> None:
+        self.caught: float | None = None
+        self._watcher = watcher
+        self._layers = layers
+        self._num_decoded = 0
+        self._queued: Sample | None = None
+
+    def step(self, references: Sequence[PageReference]) -> None:
+        """Count a decoded token.
+
+        What is read here was queued in the step before the last, so that it is computed and nothing waits.
+        """
+        self._num_decoded += 1
+        if self._queued is not None:
+            self._learn(self._queued, references)
+        self._queued, self._watcher.sample = self._watcher.sample, None
+        turn, rest = divmod(self._num_decoded, SAMPLE_EVERY_TOKENS)
+        due = self._layers and not rest
+        self._watcher.sampled_layer = self._layers[turn % len(self._layers)] if due else None
+
+    def forget(self) -> None:
+        """Drop what was sampled of pages that are no longer those."""
+        self._queued = self._watcher.sample = self._watcher.sampled_layer = None
+
+    def _learn(self, sample: Sample, references: Sequence[PageReference]) -> None:
+        shares = np.array(sample.page_mass).tolist()
+        for reference, share in zip(references, shares, strict=False):
+            page = reference.page
+            page.heat = _average(page.heat, share)
+            if share >= ACCESS_SHARE:
+                page.last_access = self._num_decoded
+        caught = cast(float, sample.caught.item())
+        self.caught = caught if self.caught is None else _average(self.caught, caught)
+
+
+def _average(former: float, new: float) -> float:
+    return DECAY * former + (1 - DECAY) * new
+
+
+def sample_attention(
+    queries: mx.array,
+    groups: Sequence[PageGroup],
+    num_pages: int,
+    open_tokens: Partial,
+    attention_pages: int | None,
+) -> Sample:
+    """Read all pages' keys and return where the attention of one token's queries goes, the mean of all heads.
+
+    `queries`: `[kv_heads, repeats, head_dim]`, scaled.
+    """
+    num_heads, repeats = queries.shape[:2]
+    page_score = mx.full((num_heads, num_pages, repeats), MASKED)
+    is_read = mx.ones((num_heads, num_pages))
+    for group in groups:
+        where = mx.array(group.heads)[:, None], mx.array(group.pages)[None]
+        scores = page_scores(queries, group, group.key_slots, group.mask)
+        page_score[where] = mx.logsumexp(scores, axis=-1)
+        if group.bounds is not None and attention_pages is not None:
+            chosen = choose_pages(queries, group, attention_pages)
+            none = mx.zeros((len(group.heads), len(group.pages)))
+            is_read[where] = mx.put_along_axis(none, chosen, mx.array(1.0), axis=1)
+    open_score = open_tokens.peak + mx.log(open_tokens.total)
+    mass = mx.softmax(mx.concatenate([page_score.swapaxes(1, 2), open_score], axis=-1), axis=-1)
+    caught = (mass[..., :-1] * is_read[:, None]).sum(axis=-1) + mass[..., -1]
+    return Sample(mass[..., :-1].mean(axis=(0, 1)), caught.mean())

@@ -1,0 +1,108 @@
+"""Which cache each layer of a model gets.
+
+Which layers can be paged, and whether the model's attention reads pages, is tried rather than listed by name:
+two forward passes are built, of two tokens and of one, and never evaluated.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.models.cache import KVCache, make_prompt_cache
+
+from engine.kv.dispatch import dispatch_attention
+from engine.kv.heat import Watcher
+from engine.kv.layer import PagedLayer
+from engine.kv.precision import LayerShape
+
+log = logging.getLogger(__name__)
+
+_TRIAL_TOKENS = (2, 1)
+
+
+def make_layers(module: nn.Module, watcher: Watcher) -> tuple[list[Any], dict[int, LayerShape], str | None]:
+    """Return a cache for each layer, the shapes of the paged ones by number, and what the user should know.
+
+    Layers with full attention are paged; the others keep mlx-lm's own cache, and so do all those of latent
+    attention, whose one vector for all heads is small already and bears no quantizing by channel.
+    """
+    dispatch_attention(module)
+    gives_views = True
+    trial = _try(module, gives_views)
+    if trial is None:
+        gives_views = False
+        trial = _try(module, gives_views) or {}
+    shapes = {number: shape for number, shape in trial.items() if gives_views or not _is_latent(shape)}
+    layers: list[Any] = []
+    for number, layer in enumerate(make_prompt_cache(module)):
+        layers.append(PagedLayer(number, watcher) if number in shapes else watched(layer, watcher))
+        if number in shapes:
+            layers[-1].gives_views = gives_views
+    return layers, shapes, _note(len(layers), len(shapes), len(trial), gives_views)
+
+
+def _try(module: nn.Module, gives_views: bool) -> dict[int, LayerShape] | None:
+    """Return the shapes of the layers that take a paged cache, None where the model's attention does not."""
+    layers = make_prompt_cache(module)
+    paged = [
+        PagedLayer(number, Watcher(None)) if type(layer) is KVCache else None
+        for number, layer in enumerate(layers)
+    ]
+    caches = [page or layer for page, layer in zip(paged, layers, strict=True)]
+    for layer in filter(None, paged):
+        layer.gives_views = gives_views
+    try:
+        for num_tokens in _TRIAL_TOKENS:
+            module(mx.zeros((1, num_tokens), dtype=mx.int32), cache=caches)
+    except Exception as error:
+        log.info("This model's attention takes no %s: %s", "views" if gives_views else "paged cache", error)
+        return None
+    used = [layer for layer in paged if layer is not None and layer.shape is not None]
+    if gives_views and any(layer.num_dispatched < len(_TRIAL_TOKENS) for layer in used):
+        return None
+    return {layer.number: layer.shape for layer in used if layer.shape is not None}
+
+
+def _is_latent(shape: LayerShape) -> bool:
+    """Whether these are a compressed vector and its rotary part instead of keys and values."""
+    return shape.num_kv_heads == 1 and shape.key_dim != shape.value_dim
+
+
+def _note(num_layers: int, num_paged: int, num_tried: int, gives_views: bool) -> str | None:
+    kept = num_layers - num_paged
+    if num_paged == 0:
+        kind = "latent attention" if num_tried else "sliding-window or recurrent layers only"
+        return f"This model has {kind}: its cache stays as mlx-lm keeps it, at 16 bits and not in pages."
+    if kept:
+        return (
+            f"{kept} of {num_layers} layers (sliding-window or recurrent) keep mlx-lm's cache at 16 bits; "
+            f"the other {num_paged} are paged."
+        )
+    if not gives_views:
+        return (
+            "This model's attention cannot read pages where they lie: each step copies them, which is slower."
+        )
+    return None
+
+
+def watched(layer: Any, watcher: Watcher) -> Any:
+    """Let `watcher.before_layer` run before one of mlx-lm's caches takes new keys; return that cache.
+
+    Nothing here may refer back to the layer: it would keep its arrays until Python looks for cycles.
+    """
+    update_and_fetch = getattr(type(layer), "update_and_fetch", None)
+    if update_and_fetch is None:
+        return layer
+    watched_layer = weakref.ref(layer)
+
+    def watched_update(keys: mx.array, values: mx.array) -> Any:
+        if watcher.before_layer is not None:
+            watcher.before_layer(keys)
+        return update_and_fetch(watched_layer(), keys, values)
+
+    layer.update_and_fetch = watched_update
+    return layer

@@ -1,0 +1,134 @@
+"""The page table of one sequence: which pages it reads, in order, and which of their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.kv.page import BoolArray, Page
+from engine.kv.store import PageStore
+
+
+@dataclass(frozen=True, eq=False)
+class PageReference:
+    """A page as one sequence sees it.
+
+    Attributes:
+        page: the page.
+        valid: marks the tokens that the sequence still has, `[len(page.tokens)]`.
+        num_tokens: how many those are.
+    """
+
+    page: Page
+    valid: BoolArray
+    num_tokens: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "num_tokens", int(self.valid.sum()))
+
+
+class PageTable:
+    """References to pages, oldest first, then the open tokens that no page holds yet.
+
+    Plain bookkeeping without arrays: the layers hold the open tokens' keys and values. Every reference is
+    counted in the store, which frees a page with its last one.
+
+    Attributes:
+        references: the pages, in the order of the text. Replaced, never changed in place.
+        open_tokens: ids of the tokens after the last page.
+        open_positions: their positions.
+        num_sealed: tokens in pages.
+        next_position: where the next token goes; dropped tokens leave their positions unused.
+        version: changes with `references`.
+    """
+
+    def __init__(self, store: PageStore) -> None:
+        self.store = store
+        self.references: tuple[PageReference, ...] = ()
+        self.open_tokens: list[int] = []
+        self.open_positions: list[int] = []
+        self.num_sealed = 0
+        self.next_position = 0
+        self.version = 0
+
+    @property
+    def tokens(self) -> list[int]:
+        """All tokens that the sequence has, in order."""
+        return [token for token, _ in self._sealed_slots()] + self.open_tokens
+
+    @property
+    def positions(self) -> list[int]:
+        """The positions of `tokens`."""
+        return [position for _, position in self._sealed_slots()] + self.open_positions
+
+    def _sealed_slots(self) -> list[tuple[int, int]]:
+        return [
+            slot
+            for reference in self.references
+            for slot, kept in zip(
+                zip(reference.page.tokens, reference.page.positions, strict=True),
+                reference.valid.tolist(),
+                strict=True,
+            )
+            if kept
+        ]
+
+    def append(self, tokens: Sequence[int]) -> None:
+        """Add tokens behind the open ones, at the next positions."""
+        self.open_tokens.extend(tokens)
+        self.open_positions.extend(range(self.next_position, self.next_position + len(tokens)))
+        self.next_position += len(tokens)
+
+    def add_page(self, page: Page) -> None:
+        """Refer to a page that holds the first of the open tokens, which are open no longer."""
+        count = len(page.tokens)
+        self.set_references((*self.references, PageReference(page, np.ones(count, dtype=np.bool_))))
+        del self.open_tokens[:count], self.open_positions[:count]
+
+    def set_references(self, references: Sequence[PageReference]) -> None:
+        """Replace the references, counting each new one before an old one is released."""
+        for reference in references:
+            self.store.retain(reference.page)
+        for reference in self.references:
+            self.store.release(reference.page)
+        self.references = tuple(references)
+        self.num_sealed = sum(reference.num_tokens for reference in references)
+        self.version += 1
+
+    def keep(self, kept: BoolArray) -> BoolArray:
+        """Keep the tokens that are marked, `[len(tokens)]`, and return the marks of the open ones.
+
+        Pages without a token are no longer referred to; what is kept stays at its positions.
+        """
+        references, start = [], 0
+        for reference in self.references:
+            valid = reference.valid.copy()
+            valid[reference.valid] = kept[start : start + reference.num_tokens]
+            start += reference.num_tokens
+            if valid.any():
+                unchanged = (valid == reference.valid).all()
+                references.append(reference if unchanged else PageReference(reference.page, valid))
+        if references != list(self.references):
+            self.set_references(references)
+        open_kept = kept[start:]
+        self.open_tokens = [token for token, keep in zip(self.open_tokens, open_kept, strict=True) if keep]
+        self.open_positions = [at for at, keep in zip(self.open_positions, open_kept, strict=True) if keep]
+        return open_kept
+
+    def reopen_last(self) -> None:
+        """Make the tokens of the last page the open ones, of which there must be none."""
+        last = self.references[-1]
+        self.open_tokens = [token for token, keep in zip(last.page.tokens, last.valid, strict=True) if keep]
+        self.open_positions = [at for at, keep in zip(last.page.positions, last.valid, strict=True) if keep]
+        self.set_references(self.references[:-1])
+
+    def fork(self) -> PageTable:
+        """Return a table of its own that shares all pages."""
+        other = PageTable(self.store)
+        other.set_references(self.references)
+        other.open_tokens = list(self.open_tokens)
+        other.open_positions = list(self.open_positions)
+        other.next_position = self.next_position
+        return other

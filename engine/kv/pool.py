@@ -1,0 +1,179 @@
+"""Slots for the blocks of pages: one pool for each layer, each of keys and values, and each precision.
+
+A block is what one KV head has of one page. Blocks of keys are stored transposed, `[head_dim, page_tokens]`,
+and quantized per channel, in groups along the tokens. Blocks of values are `[page_tokens, head_dim]`, rotated
+by a Hadamard matrix where there is one of the head's size, and quantized per token. Both are affine, with
+MLX's own packing, so that `mx.gather_qmm` reads them where they lie.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import mlx.core as mx
+
+from engine.kv.precision import padded_dim, value_group
+
+GROWTH_FRACTION = 16
+"""A pool grows by a sixteenth of what it holds, at least by one page."""
+
+
+class Part(enum.Enum):
+    """Which half of the cache."""
+
+    KEYS = "keys"
+    VALUES = "values"
+
+
+class SlotPool:
+    """Blocks of one layer's keys or values at one precision.
+
+    Attributes:
+        part: keys or values.
+        bits: 16 for the activation type as it is, else the bits of the affine format.
+        arrays: `(blocks,)` at 16 bits, else `(packed, scales, biases)`; the first axis is the slot. Empty
+            while the pool has no slots.
+    """
+
+    def __init__(self, part: Part, bits: int, head_dim: int, group_size: int, page_blocks: int) -> None:
+        self.part = part
+        self.bits = bits
+        self.arrays: tuple[mx.array, ...] = ()
+        self._head_dim = head_dim
+        self._page_blocks = page_blocks
+        self._free: list[int] = []
+        self._num_slots = 0
+        self._rotates = part is Part.VALUES and self.is_quantized and can_rotate(head_dim)
+        self.group_size = value_group(head_dim, group_size) if part is Part.VALUES else group_size
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether the blocks are packed."""
+        return self.bits < 16
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all slots, free ones included."""
+        return sum(array.nbytes for array in self.arrays)
+
+    @property
+    def block_nbytes(self) -> int:
+        """Bytes of one block, scales and biases included."""
+        return self.nbytes // self._num_slots if self._num_slots else 0
+
+    @property
+    def num_free(self) -> int:
+        """Slots that hold nothing."""
+        return len(self._free)
+
+    @property
+    def growth(self) -> int:
+        """Slots that the pool grows by; it never has more free ones than that for long."""
+        pages = (self._num_slots - len(self._free)) // (GROWTH_FRACTION * self._page_blocks)
+        return max(1, pages) * self._page_blocks
+
+    def put(self, blocks: mx.array) -> list[int]:
+        """Store blocks, `[blocks, rows, columns]` in the activation type, and return their slots."""
+        encoded = self._encode(blocks)
+        missing = blocks.shape[0] - len(self._free)
+        if missing > 0:
+            self._grow(max(missing, self.growth), encoded)
+        slots = [self._free.pop() for _ in range(blocks.shape[0])]
+        index = mx.array(slots)
+        for array, new in zip(self.arrays, encoded, strict=True):
+            array[index] = new
+        mx.eval(self.arrays)
+        return slots
+
+    def get(self, slots: mx.array) -> mx.array:
+        """Return blocks in the activation type: `[*slots.shape, rows, columns]`, for slots of any shape."""
+        taken = [array[slots] for array in self.arrays]
+        if not self.is_quantized:
+            return taken[0]
+        packed, scales, biases = taken
+        blocks = mx.dequantize(packed, scales, biases, group_size=self.group_size, bits=self.bits)
+        return self.decoded(blocks)
+
+    def decoded(self, values: mx.array) -> mx.array:
+        """Undo the rotation and padding of values or sums of values, `[..., head_dim]`. Keys have none."""
+        if self.part is Part.KEYS or not self.is_quantized:
+            return values
+        values = values[..., : self._head_dim]
+        return mx.hadamard_transform(values) if self._rotates else values
+
+    def matmul(self, left: mx.array, slots: mx.array, left_indices: mx.array | None = None) -> mx.array:
+        """Multiply `left` with the blocks in `slots`, reading them where they lie.
+
+        Values come out rotated and padded, as they are stored; `decoded` undoes that, once for all pages.
+
+        Args:
+            left: `[..., m, rows]`.
+            slots: which block for each product, broadcast against the leading axes of `left`.
+            left_indices: which of the flattened leading axes of `left` for each product.
+
+        Returns: `[*slots.shape, m, columns]`.
+        """
+        if not self.is_quantized:
+            return mx.gather_mm(left, self.arrays[0], lhs_indices=left_indices, rhs_indices=slots)
+        packed, scales, biases = self.arrays
+        return mx.gather_qmm(
+            left,
+            packed,
+            scales,
+            biases,
+            lhs_indices=left_indices,
+            rhs_indices=slots,
+            transpose=False,
+            group_size=self.group_size,
+            bits=self.bits,
+        )
+
+    def free(self, slots: Sequence[int]) -> None:
+        """Take blocks back; `shrink` gives their memory back."""
+        self._free.extend(slots)
+
+    def shrink(self) -> dict[int, int]:
+        """Close the gaps when there are more free slots than a growth step; return old slot to new slot."""
+        if len(self._free) <= self.growth and len(self._free) < self._num_slots:
+            return {}
+        free = set(self._free)
+        used = [slot for slot in range(self._num_slots) if slot not in free]
+        self._num_slots, self._free = len(used), []
+        if not used:
+            self.arrays = ()
+            return {}
+        order = mx.array(used)
+        self.arrays = tuple(array[order] for array in self.arrays)
+        mx.eval(self.arrays)
+        return {old: new for new, old in enumerate(used) if old != new}
+
+    def _encode(self, blocks: mx.array) -> tuple[mx.array, ...]:
+        if not self.is_quantized:
+            return (blocks,)
+        if self.part is Part.VALUES:
+            if self._rotates:
+                blocks = mx.hadamard_transform(blocks)
+            surplus = padded_dim(self._head_dim, self.group_size) - self._head_dim
+            if surplus:
+                blocks = mx.pad(blocks, [(0, 0), (0, 0), (0, surplus)])
+        packed, scales, biases = mx.quantize(blocks, group_size=self.group_size, bits=self.bits)
+        return packed, scales, biases
+
+    def _grow(self, num_slots: int, like: Sequence[mx.array]) -> None:
+        """Add room for `num_slots` blocks shaped and typed as those in `like`."""
+        room = [mx.zeros((num_slots, *array.shape[1:]), dtype=array.dtype) for array in like]
+        if self.arrays:
+            room = [mx.concatenate(list(pair)) for pair in zip(self.arrays, room, strict=True)]
+        self.arrays = tuple(room)
+        self._free.extend(range(self._num_slots + num_slots - 1, self._num_slots - 1, -1))
+        self._num_slots += num_slots
+        mx.eval(self.arrays)
+
+
+def can_rotate(head_dim: int) -> bool:
+    """Whether MLX has a Hadamard matrix of this size: m * 2**k for m of 1, 12, 20 and 28."""
+    odd, power = head_dim, 1
+    while odd % 2 == 0:
+        odd, power = odd // 2, power * 2
+    return odd == 1 or (odd in (3, 5, 7) and power >= 4)
