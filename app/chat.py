@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import ModelError, OctavoError, sentence_of
 from engine.events import Finished, GenerationEvent, GenerationStats, StopReason, Token
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
 
@@ -35,7 +35,7 @@ class ReplySettings:
     """How a reply is written; an empty system prompt leaves the model's own default."""
 
     sampling: SamplingParams
-    kv_bits: KVBits
+    kv: KVSpec
     system_prompt: str
 
 
@@ -98,10 +98,16 @@ class ChatService:
         self._engine = engine
 
     def reply(
-        self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
+        self,
+        conversation_id: int,
+        leaf_id: int,
+        settings: ReplySettings,
+        cancel: CancelToken,
+        wanted_kv: Callable[[], KVSpec] | None = None,
     ) -> Iterator[ReplyEvent]:
         """Answer the message `leaf_id`: yield the reply's start, the engine's events and its end.
 
+        `wanted_kv` tells the precision that the user wants while the reply is written, see `Engine.generate`.
         Whatever happens after the start, the reply ends with a final row; a failure of the engine is raised
         after that.
 
@@ -113,12 +119,12 @@ class ChatService:
         messages = prompt_messages(self._store.path(leaf_id), settings.system_prompt)
         if not any(message.role == Role.USER.value for message in messages):
             raise OctavoError("There is nothing to answer: the message is empty.")
-        request = GenerationRequest(messages, settings.sampling, settings.kv_bits)
+        request = GenerationRequest(messages, settings.sampling, settings.kv)
         started = self._store.begin_reply(conversation_id, leaf_id, self._engine.loaded.info.name)
         yield ReplyStarted(started)
         reply = _ReplyInProgress(self._store, started)
         try:
-            for event in self._engine.generate(request, cancel):
+            for event in self._engine.generate(request, cancel, wanted_kv):
                 reply.take(event)
                 yield event
         except GeneratorExit:

@@ -13,12 +13,14 @@ import tomli_w
 
 from app.durable_files import set_aside, write_whole
 from engine.errors import OctavoError
-from engine.kv.precision import KVBits
+from engine.kv.precision import PRESETS, KVSpec
 from engine.sampling import SamplingParams
 
 log = logging.getLogger(__name__)
 
 Theme = Literal["system", "light", "dark"]
+DEFAULT_KV = PRESETS["precise"]
+"""The precision of the KV cache until another is chosen, in the window and in the terminal."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +29,14 @@ class Settings:
 
     Attributes:
         model: the path of the last model; None before the first, empty after it was ejected.
-        kv_bits: precision of the KV cache.
+        kv: precision of the KV cache, kept as the text that `KVSpec.parse` reads.
         sampling: how the next token is chosen.
         system_prompt: instructions to the model; empty leaves the model's own.
         theme: colours of the window; `system` follows the desktop.
     """
 
     model: str | None = None
-    kv_bits: KVBits = KVBits.BITS_16
+    kv: KVSpec = DEFAULT_KV
     sampling: SamplingParams = field(default_factory=SamplingParams)
     system_prompt: str = ""
     theme: Theme = "system"
@@ -60,7 +62,7 @@ def load_settings(path: Path) -> tuple[Settings, str | None]:
         log.warning("%s cannot be read: %s", path, error)
         return Settings(), f"The settings in {path} cannot be read, so the defaults are used."
     problems: list[str] = []
-    settings = _settings(document, problems)
+    settings = _settings(_carried_over(document), problems)
     if not problems:
         return settings, None
     return settings, f"In {path.name}, {'; '.join(problems)}. The default is used instead."
@@ -69,7 +71,7 @@ def load_settings(path: Path) -> tuple[Settings, str | None]:
 def save_settings(path: Path, settings: Settings) -> None:
     """Replace the file as a whole; raise a `SettingsError` when that is not possible."""
     document = dataclasses.asdict(settings)
-    document["kv_bits"] = int(settings.kv_bits)
+    document["kv"] = str(settings.kv)
     try:
         write_whole(path, tomli_w.dumps(_without_none(document)).encode("utf-8", "replace"))
     except OSError as error:
@@ -84,6 +86,12 @@ def _set_aside_message(path: Path, error: Exception) -> str:
         log.warning("%s cannot be moved aside: %s", path, failure)
         return f"The settings in {path} are damaged, so the defaults are used."
     return f"The settings were damaged and are the defaults again. The damaged file is kept as {aside}."
+
+
+def _carried_over(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document in today's keys: the precision was once a whole number, `kv_bits`."""
+    rest = {key: value for key, value in document.items() if key != "kv_bits"}
+    return {"kv": str(document["kv_bits"])} | rest if "kv_bits" in document else rest
 
 
 def _settings(document: dict[str, Any], problems: list[str]) -> Settings:
@@ -134,10 +142,8 @@ def _text(value: object) -> str:
     return value
 
 
-def _kv_bits(value: object) -> KVBits:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise OctavoError(f"{value!r} is no whole number.")
-    return KVBits.parse(value)
+def _kv(value: object) -> KVSpec:
+    return KVSpec.parse(_text(value))
 
 
 def _theme(value: object) -> str:
@@ -152,7 +158,7 @@ def _sampling_table(value: object) -> SamplingParams:
 
 _READERS = {
     "model": _text,
-    "kv_bits": _kv_bits,
+    "kv": _kv,
     "sampling": _sampling_table,
     "system_prompt": _text,
     "theme": _theme,

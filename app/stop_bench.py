@@ -99,19 +99,19 @@ def _engine_timings(path: Path, runs: int, prompt_tokens: int) -> Iterator[StopT
     # Nothing may import MLX before the backend is prepared.
     from engine.engine import Engine, GenerationRequest
     from engine.events import PrefillProgress, Token
-    from engine.kv.precision import KVBits
+    from engine.kv.precision import KVSpec
     from engine.model import ChatMessage
     from engine.sampling import SamplingParams
 
     engine = Engine(backend)
-    bits = KVBits.BITS_16
+    kv = KVSpec.parse("16")
 
     def load(stopper: _Stopper) -> None:
         stopper.arm()
-        engine.load(path, bits, cancel=stopper.token, on_progress=lambda progress: None)
+        engine.load(path, kv, cancel=stopper.token, on_progress=lambda progress: None)
 
     yield _timing("loading the model", runs, load)
-    loaded = engine.load(path, bits, cancel=CancelToken(), on_progress=lambda progress: None)
+    loaded = engine.load(path, kv, cancel=CancelToken(), on_progress=lambda progress: None)
     repeats = -(-prompt_tokens // loaded.counter.count(TEXT))
     long_text = (TEXT * repeats)[: len(TEXT) * prompt_tokens // loaded.counter.count(TEXT)]
 
@@ -119,7 +119,7 @@ def _engine_timings(path: Path, runs: int, prompt_tokens: int) -> Iterator[StopT
         """Answer `text`, the first word changed so that nothing is reused, and stop after `moment`."""
         sampling = SamplingParams(max_tokens=400)
         question = ChatMessage("user", f"{random.random()} {text}")
-        for event in engine.generate(GenerationRequest((question,), sampling, bits), stopper.token):
+        for event in engine.generate(GenerationRequest((question,), sampling, kv), stopper.token):
             if moment(event):
                 stopper.arm()
 

@@ -15,9 +15,12 @@ import click
 from app.cli import INTERRUPTED
 from app.documents.document import Document
 from app.documents.extract import extract
+from app.kv_config import KVConfig, load_kv_config
+from app.kv_text import bits_text, caught_text, pages_text
 from app.models.library import ModelLibrary
 from app.models.source import STARTER_ID
 from app.paths import AppPaths
+from app.settings import DEFAULT_KV
 from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, OctavoError
@@ -26,12 +29,15 @@ from engine.events import (
     GenerationEvent,
     GenerationStats,
     LoadProgress,
+    PrecisionChanged,
     PrefillProgress,
     StopReason,
     Token,
 )
-from engine.kv.precision import KVBits
+from engine.kv.precision import PRESETS, KVSpec
+from engine.kv.usage import KVUsage
 from engine.sampling import SamplingParams
+from engine.wording import format_nbytes
 
 DEFAULTS = SamplingParams()
 
@@ -46,7 +52,15 @@ DEFAULTS = SamplingParams()
     help="A document to read with the question; may be given more than once.",
 )
 @click.option("--model", help="A model's id, name or path.  [default: the only one, else the starter]")
-@click.option("--kv-bits", type=click.Choice(["16", "8", "4"]), default="16", show_default=True)
+@click.option(
+    "--kv",
+    help=f"KV cache precision: 8, k8v4, '0-7:8, 8-:4', {', '.join(PRESETS)}.  [default: {DEFAULT_KV}]",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="A TOML file that names model, precision and context; options given here win.",
+)
 @click.option("--max-tokens", type=int, default=DEFAULTS.max_tokens, show_default=True)
 @click.option("--temperature", type=float, default=DEFAULTS.temperature, show_default=True)
 @click.option("--seed", type=int, help="Makes the answer repeatable.")
@@ -56,7 +70,8 @@ def ask(
     question: str,
     files: tuple[Path, ...],
     model: str | None,
-    kv_bits: str,
+    kv: str | None,
+    config: Path | None,
     max_tokens: int,
     temperature: float,
     seed: int | None,
@@ -72,8 +87,9 @@ def ask(
     sampling = dataclasses.replace(DEFAULTS, max_tokens=max_tokens, temperature=temperature, seed=seed)
     output = _JsonOutput() if as_json else _TextOutput()
     try:
+        wanted = _wanted(model, kv, config)
         documents = [extract(path) for path in files]
-        _answer(question, documents, model, KVBits.parse(kv_bits), sampling, system, output)
+        _answer(question, documents, wanted, sampling, system, output)
     except Cancelled:
         sys.exit(INTERRUPTED)
     except OctavoError as error:
@@ -81,19 +97,28 @@ def ask(
         sys.exit(1)
 
 
+def _wanted(model: str | None, kv: str | None, config: Path | None) -> KVConfig:
+    """Return what the options and the configuration file ask for; the options win."""
+    wanted = KVConfig(None, DEFAULT_KV, None) if config is None else load_kv_config(config)
+    return KVConfig(
+        wanted.model if model is None else model,
+        wanted.kv if kv is None else KVSpec.parse(kv),
+        wanted.max_context,
+    )
+
+
 def _answer(
     question: str,
     documents: Sequence[Document],
-    model: str | None,
-    kv_bits: KVBits,
+    wanted: KVConfig,
     sampling: SamplingParams,
     system: str,
     output: _Output,
 ) -> None:
     """Load the model and stream the answer to `output`."""
     library = ModelLibrary(AppPaths.from_environment())
-    only = library.only() if model is None else None
-    found = only or library.find(STARTER_ID if model is None else model)
+    only = library.only() if wanted.model is None else None
+    found = only or library.find(STARTER_ID if wanted.model is None else wanted.model)
 
     # Nothing may import MLX before the backend is prepared.
     from engine.backend import start_backend
@@ -107,10 +132,11 @@ def _answer(
     cancel = CancelToken()
     signal.signal(signal.SIGINT, lambda *_: cancel.cancel())  # before this, Ctrl+C simply ends the process
     engine = Engine(backend)
-    engine.load(found.path, kv_bits, cancel=cancel, on_progress=output.show)
+    engine.load(found.path, wanted.kv, cancel=cancel, on_progress=output.show)
     messages = [ChatMessage("system", system)] if system else []
     messages.append(ChatMessage("user", message_text(question, documents)))
-    for event in engine.generate(GenerationRequest(tuple(messages), sampling, kv_bits), cancel):
+    request = GenerationRequest(tuple(messages), sampling, wanted.kv, wanted.max_context)
+    for event in engine.generate(request, cancel):
         output.show(event)
         if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
             raise Cancelled
@@ -162,10 +188,23 @@ class _TextOutput:
                 f"[{stats.prompt_tokens:,} tokens read at {stats.prefill_tps:.0f}/s, first token after "
                 f"{stats.ttft_s:.1f} s, {stats.completion_tokens:,} written at {stats.decode_tps:.1f}/s, "
                 f"stopped by {stats.stop_reason.value}]",
+                f"[KV cache: {_kv_figures(stats.kv_usage)}]",
+                sep="\n",
                 file=sys.stderr,
             )
             if stats.kv_note is not None:
                 print(f"[{stats.kv_note}]", file=sys.stderr)
+
+
+def _kv_figures(usage: KVUsage) -> str:
+    parts = [format_nbytes(usage.nbytes)]
+    if usage.requested is not None:
+        held = "no cold page yet" if usage.effective is None else f"{bits_text(usage.effective)} effective"
+        parts.append(f"{bits_text(usage.requested)} bits requested, {held}")
+        parts.append(f"pages: {pages_text(usage)}")
+    if usage.caught is not None:
+        parts.append(f"{caught_text(usage.caught)} of the attention caught")
+    return "; ".join(parts)
 
 
 class _JsonOutput:
@@ -179,6 +218,8 @@ class _JsonOutput:
                 self._line("prefill", done=done, total=total, reused=reused)
             case Token(text, token_id):
                 self._line("token", text=text, token_id=token_id)
+            case PrecisionChanged(usage):
+                self._line("precision", **dataclasses.asdict(usage))
             case Finished(stats):
                 self._line("finished", **dataclasses.asdict(stats) | {"stop_reason": stats.stop_reason.value})
 

@@ -8,6 +8,7 @@ import logging
 import sqlite3
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import sqlite_utils
 
@@ -16,6 +17,7 @@ from app.store.errors import DamagedStoreError, NotFoundError, StoreError
 from app.store.records import Attachment, Message, MessageState, Role
 from app.store.text import moment
 from engine.events import GenerationStats, StopReason
+from engine.kv.usage import KVUsage
 
 log = logging.getLogger(__name__)
 
@@ -163,7 +165,16 @@ def _stats(message_id: int, text: str | None) -> GenerationStats | None:
         return None
     try:
         stored = json.loads(text)
-        return GenerationStats(**{**stored, "stop_reason": StopReason(stored["stop_reason"])})
+        if "kv_usage" not in stored:
+            return None  # figures of a former version, which kept others
+        read = {"kv_usage": _usage(stored["kv_usage"]), "stop_reason": StopReason(stored["stop_reason"])}
+        return GenerationStats(**stored | read)
     except (ValueError, TypeError, KeyError):
         log.warning("the figures of message %d cannot be read: %s", message_id, text)
         return None
+
+
+def _usage(stored: dict[str, Any]) -> KVUsage:
+    """Return the figures of a cache; JSON knows no tuples."""
+    pairs = {key: tuple(stored[key]) for key in ("requested", "effective") if stored[key] is not None}
+    return KVUsage(**stored | pairs)

@@ -1,0 +1,21 @@
+"""The figures of a KV cache in words, the same in the window and in the terminal."""
+
+from __future__ import annotations
+
+from engine.kv.usage import KVUsage
+
+
+def bits_text(bits: tuple[float, float]) -> str:
+    """Return the bits of keys and values as a precision is written: `8`, `k6v4`, or means as `k5.5v4`."""
+    keys, values = (f"{round(number, 1):g}" for number in bits)
+    return keys if keys == values else f"k{keys}v{values}"
+
+
+def pages_text(usage: KVUsage) -> str:
+    """Return the pages by tier: `1 hot, 4 warm, 12 cold`."""
+    return f"{usage.hot_pages:,} hot, {usage.warm_pages:,} warm, {usage.cold_pages:,} cold"
+
+
+def caught_text(caught: float) -> str:
+    """Return the share of attention that an attention budget catches, never rounded up to all of it."""
+    return f"{min(caught, 0.999 if caught < 1 else 1):.1%}"
