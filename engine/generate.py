@@ -204,7 +204,7 @@ class Generation:
         sampled = self._sample(logits)
         if self._checks_layers:
             mx.eval(sampled)
-            self._checks_layers = time.perf_counter() - started_s > CHUNK_TARGET_S
+            self._checks_layers = time.perf_counter() - started_s > STOP_TARGET_S
         return sampled
 
     def _require_numbers(self, logits: mx.array) -> None:

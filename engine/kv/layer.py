@@ -152,7 +152,7 @@ class PagedLayer:
         return keys[None], values[None]
 
     def _in_order(self, blocks: list[tuple[PageGroup, mx.array]]) -> mx.array:
-        """Turn blocks, `[heads, pages, page_tokens, dim]`, into tokens in order, `[kv_heads, tokens, dim]`."""
+        """Turn blocks, `[heads, pages, page_tokens, dim]`, into ordered tokens, `[kv_heads, tokens, dim]`."""
         assert self.table is not None
         references = self.table.references
         num_heads = self.table.store.shapes[self.number].num_kv_heads

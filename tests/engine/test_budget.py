@@ -10,7 +10,7 @@ from engine.budget import RESERVE_NBYTES, kv_nbytes_per_token, plan_load
 from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.inspection import inspect_model
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.loader import load_model
 from engine.model_info import ModelFormat, ModelInfo
 
@@ -43,43 +43,44 @@ def model_info(
 
 def test_bytes_per_token_are_those_computed_by_hand() -> None:
     # 2 x 32 layers x 32 heads x 128 values x 2 bytes, and 2 x 40 x 8 x 128 x 2.
-    assert kv_nbytes_per_token(model_info(layers=32, kv_heads=32), METAL, KVBits.BITS_16) == 524_288
-    assert kv_nbytes_per_token(model_info(layers=40, kv_heads=8), METAL, KVBits.BITS_16) == 163_840
+    assert kv_nbytes_per_token(model_info(layers=32, kv_heads=32), METAL, KVSpec.parse("16")) == 524_288
+    assert kv_nbytes_per_token(model_info(layers=40, kv_heads=8), METAL, KVSpec.parse("16")) == 163_840
 
 
 def test_quantized_bytes_count_scales_and_biases() -> None:
     info = model_info(layers=40, kv_heads=8)
     values = 2 * 40 * 8 * 128
     # 16-bit scale and bias for 64 values are half a bit a value; float32 ones are a whole bit.
-    assert kv_nbytes_per_token(info, METAL, KVBits.BITS_8) == values * 8.5 / 8
-    assert kv_nbytes_per_token(info, METAL, KVBits.BITS_4) == values * 4.5 / 8
-    assert kv_nbytes_per_token(info, CPU, KVBits.BITS_4) == values * 5 / 8
+    assert kv_nbytes_per_token(info, METAL, KVSpec.parse("8")) == values * 8.5 / 8
+    assert kv_nbytes_per_token(info, METAL, KVSpec.parse("4")) == values * 4.5 / 8
+    assert kv_nbytes_per_token(info, CPU, KVSpec.parse("4")) == values * 5 / 8
 
 
 def test_heads_that_64_does_not_divide_cost_more() -> None:
+    # Keys are grouped along tokens and pay half a bit; values are grouped by 32 and pay a whole one.
     info = dataclasses.replace(model_info(layers=40, kv_heads=8), head_dim=96)
-    # A 16-bit scale and bias for 32 values are a whole bit a value.
-    assert kv_nbytes_per_token(info, METAL, KVBits.BITS_4) == 2 * 40 * 8 * 96 * 5 / 8
-    undivided = dataclasses.replace(info, head_dim=80)
-    assert kv_nbytes_per_token(undivided, METAL, KVBits.BITS_4) == 2 * 40 * 8 * 80 * 2
+    assert kv_nbytes_per_token(info, METAL, KVSpec.parse("4")) == 40 * 8 * 96 * (4.5 + 5) / 8
+    # Values of heads that 32 does not divide are padded to the next multiple.
+    padded = dataclasses.replace(info, head_dim=80)
+    assert kv_nbytes_per_token(padded, METAL, KVSpec.parse("4")) == 40 * 8 * (80 * 4.5 + 96 * 5) / 8
 
 
 def test_what_the_weights_leave_is_the_context_that_fits() -> None:
     info = model_info(layers=40, kv_heads=8)
-    plan = plan_load(info, METAL, KVBits.BITS_16, RESERVE_NBYTES + info.weights_nbytes + 1000 * 163_840)
+    plan = plan_load(info, METAL, KVSpec.parse("16"), RESERVE_NBYTES + info.weights_nbytes + 1000 * 163_840)
     assert plan.fits
     assert plan.fitting_tokens == 1000
     assert not plan.dequantize
 
 
 def test_memory_beyond_need_is_limited_by_the_models_own_context() -> None:
-    plan = plan_load(model_info(layers=2, kv_heads=1), METAL, KVBits.BITS_16, 1000 * GIB)
+    plan = plan_load(model_info(layers=2, kv_heads=1), METAL, KVSpec.parse("16"), 1000 * GIB)
     assert plan.fitting_tokens == plan.context_tokens == 32_768
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers() -> None:
     info = model_info(layers=40, kv_heads=8)
-    plan = plan_load(info, METAL, KVBits.BITS_16, 4 * GIB)
+    plan = plan_load(info, METAL, KVSpec.parse("16"), 4 * GIB)
     assert not plan.fits
     with pytest.raises(ModelError, match=r"Seven needs 4\.3 GB for its weights.*4\.3 GB of memory are free"):
         plan.require_fit(info)
@@ -87,8 +88,8 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers() -> None:
 
 def test_the_cpu_takes_float32_weights_only_when_they_fit() -> None:
     info = model_info(layers=2, kv_heads=1, parameters=1_000_000_000, weights=GIB)
-    roomy = plan_load(info, CPU, KVBits.BITS_16, 16 * GIB)
-    tight = plan_load(info, CPU, KVBits.BITS_16, 4 * GIB)
+    roomy = plan_load(info, CPU, KVSpec.parse("16"), 16 * GIB)
+    tight = plan_load(info, CPU, KVSpec.parse("16"), 4 * GIB)
     assert roomy.dequantize
     assert roomy.weights_nbytes == 4_000_000_000
     assert tight.fits
@@ -101,7 +102,7 @@ def test_the_plan_for_the_starter_is_what_it_takes(
 ) -> None:
     info = inspect_model(starter_gguf)
     enough, little = 8 * GIB, RESERVE_NBYTES + info.num_parameters * 3
-    plan = plan_load(info, backend, KVBits.BITS_4, enough if dequantize else little)
+    plan = plan_load(info, backend, KVSpec.parse("4"), enough if dequantize else little)
     assert plan.dequantize is (dequantize and backend.dequantizes)
     model = load_model(
         starter_gguf,

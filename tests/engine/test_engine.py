@@ -11,25 +11,27 @@ import pytest
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
-from engine.errors import Cancelled, ContextOverflowError, ModelError
+from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
 from engine.events import Finished, GenerationStats, LoadProgress
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
+
+EXACT = KVSpec.parse("16")
 
 
 def load(engine: Engine, path: Path, cancel: CancelToken | None = None) -> list[LoadProgress]:
     progress: list[LoadProgress] = []
-    engine.load(path, KVBits.BITS_16, cancel=cancel or CancelToken(), on_progress=progress.append)
+    engine.load(path, EXACT, cancel=cancel or CancelToken(), on_progress=progress.append)
     return progress
 
 
-def request(text: str, bits: KVBits = KVBits.BITS_16) -> GenerationRequest:
-    return GenerationRequest((ChatMessage("user", text),), SamplingParams(temperature=0, max_tokens=2), bits)
+def request(text: str, kv: KVSpec = EXACT) -> GenerationRequest:
+    return GenerationRequest((ChatMessage("user", text),), SamplingParams(temperature=0, max_tokens=2), kv)
 
 
-def answer(engine: Engine, text: str, bits: KVBits = KVBits.BITS_16) -> GenerationStats:
-    *_, finished = engine.generate(request(text, bits), CancelToken())
+def answer(engine: Engine, text: str, kv: KVSpec = EXACT) -> GenerationStats:
+    *_, finished = engine.generate(request(text, kv), CancelToken())
     assert isinstance(finished, Finished)
     return finished.stats
 
@@ -55,10 +57,33 @@ def test_the_same_question_again_reads_one_token(engine: Engine) -> None:
     assert again.prompt_tokens == stats.prompt_tokens
 
 
-def test_another_precision_reads_everything_anew(engine: Engine) -> None:
+def test_another_precision_keeps_what_was_read(engine: Engine) -> None:
     answer(engine, "Why is the sky blue?")
-    stats = answer(engine, "Why is the sky blue?", KVBits.BITS_4)
-    assert (stats.reused_tokens, stats.kv_bits) == (0, 4)
+    stats = answer(engine, "Why is the sky blue?", KVSpec.parse("4"))
+    assert stats.reused_tokens == stats.prompt_tokens - 1
+    assert stats.kv == "4"
+
+
+def test_pages_of_another_size_read_everything_anew(engine: Engine) -> None:
+    answer(engine, "Why is the sky blue?")
+    stats = answer(engine, "Why is the sky blue?", KVSpec.parse("16; page=64"))
+    assert stats.reused_tokens == 0
+
+
+def test_a_layer_that_the_model_lacks_is_refused(engine: Engine) -> None:
+    with pytest.raises(OctavoError, match="layers 0-29, heads 0-2"):
+        answer(engine, "Why is the sky blue?", KVSpec.parse("16, 30:8"))
+
+
+def test_between_replies_a_lower_precision_applies_at_once_and_a_higher_one_waits(engine: Engine) -> None:
+    assert engine.apply_kv(KVSpec.parse("8")) is None
+    answer(engine, "ship " * 300, KVSpec.parse("8; page=64, hot=0, warm=0"))
+    lowered = engine.apply_kv(KVSpec.parse("4; page=64, hot=0, warm=0"))
+    assert lowered is not None and lowered.requested == lowered.effective == (4, 4)
+    raised = engine.apply_kv(KVSpec.parse("8; page=64, hot=0, warm=0"))
+    assert raised is not None and (raised.requested, raised.effective) == ((8, 8), (4, 4))
+    assert raised.num_below == raised.cold_pages > 0
+    assert engine.apply_kv(KVSpec.parse("8; page=128, hot=0, warm=0")) is None
 
 
 def test_a_conversation_that_does_not_fit_is_refused_with_the_numbers(engine: Engine) -> None:
@@ -94,7 +119,7 @@ def test_a_load_that_is_stopped_leaves_nothing_and_the_next_one_works(
             cancel.cancel()
 
     with pytest.raises(Cancelled):
-        engine.load(starter_gguf, KVBits.BITS_16, cancel=cancel, on_progress=stop_half_way)
+        engine.load(starter_gguf, EXACT, cancel=cancel, on_progress=stop_half_way)
     assert engine.loaded is None
     with pytest.raises(ModelError, match="No model is loaded"):
         answer(engine, "Hello")

@@ -10,12 +10,21 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
+from engine.budget import kv_nbytes_per_token
 from engine.cancel import CancelToken
 from engine.errors import ModelError
-from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
+from engine.events import (
+    Finished,
+    GenerationEvent,
+    GenerationStats,
+    PrecisionChanged,
+    PrefillProgress,
+    StopReason,
+    Token,
+)
 from engine.generate import MIN_CHUNK_TOKENS, Generation
 from engine.kv.cache import SequenceCache
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.model import ChatMessage, Model
 from engine.sampling import SamplingParams
 
@@ -27,8 +36,11 @@ def prompt_of(model: Model, text: str = TEXT) -> list[int]:
     return model.render([ChatMessage("user", text)])
 
 
-def new_cache(model: Model, bits: KVBits = KVBits.BITS_16) -> SequenceCache:
-    return SequenceCache(model.module, bits, model.info.head_dim)
+EXACT = KVSpec.parse("16")
+
+
+def new_cache(model: Model, kv: KVSpec = EXACT) -> SequenceCache:
+    return SequenceCache(model.module, kv)
 
 
 def generate(
@@ -184,9 +196,9 @@ def test_chunks_grow_when_fast_and_shrink_when_slow(starter: Model) -> None:
     )
     generation._adapt_chunk(64, 0.01)
     assert generation._chunk_tokens == 128
-    generation._adapt_chunk(128, 0.8)
+    generation._adapt_chunk(128, 8)
     assert generation._chunk_tokens == 32
-    generation._adapt_chunk(32, 10)
+    generation._adapt_chunk(32, 100)
     assert generation._chunk_tokens == MIN_CHUNK_TOKENS
 
 
@@ -196,11 +208,12 @@ def test_layers_are_waited_for_only_where_a_pass_is_slow(
     prompt = prompt_of(starter, "Hello")
     cache = new_cache(starter)
     generation = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=CancelToken())
-    generation._adapt_chunk(3, 0.15)  # a short and quick rest of a prompt says nothing of longer chunks
+    assert generation._checks_layers  # nothing is known yet of this computer's speed
+    generation._adapt_chunk(64, 0.01)
     assert not generation._checks_layers
     generation._adapt_chunk(16, 0.6)
     assert generation._checks_layers
-    monkeypatch.setattr("engine.generate.CHUNK_TARGET_S", 1000)
+    monkeypatch.setattr("engine.generate.STOP_TARGET_S", 1000)
     outcome(generation.events())
     assert not generation._checks_layers
 
@@ -244,17 +257,42 @@ def test_the_repetition_penalty_counts_tokens_just_written(starter: Model) -> No
     assert len(set(tokens)) == len(tokens)
 
 
-@pytest.mark.parametrize("bits", [KVBits.BITS_8, KVBits.BITS_4])
-def test_a_quantized_cache_takes_the_bytes_of_the_formula(starter: Model, bits: KVBits) -> None:
-    from engine.budget import kv_nbytes_per_token
+@pytest.mark.parametrize("bits", ["8", "k8v4", "4", "3"])
+def test_cold_pages_take_the_bytes_of_the_formula(starter: Model, bits: str) -> None:
+    kv = KVSpec.parse(f"{bits}; page=64, hot=0, warm=0")
+    *_, stats = outcome(generate(starter, prompt_of(starter), cache=new_cache(starter, kv)))
+    usage = stats.kv_usage
+    assert usage.cold_pages >= 2
+    per_token = kv_nbytes_per_token(starter.info, starter.backend, kv)
+    assert usage.sealed_nbytes == pytest.approx((usage.num_tokens - usage.open_tokens) * per_token, rel=0.02)
 
-    cache = new_cache(starter, bits)
+
+@pytest.mark.parametrize("change_at", [PrefillProgress, Token])
+def test_a_lower_precision_reaches_a_running_reply(starter: Model, change_at: type) -> None:
+    wanted = KVSpec.parse("8; page=64, hot=0, warm=0")
+    lower = KVSpec.parse("4; page=128, hot=0, warm=0")
+    cache = new_cache(starter, wanted)
     prompt = prompt_of(starter)
-    outcome(generate(starter, prompt, cache=cache))
-    per_token = kv_nbytes_per_token(starter.info, starter.backend, bits)
-    reserved = {layer.keys[0].shape[2] for layer in cache.layers}
-    assert len(reserved) == 1
-    assert cache.nbytes == pytest.approx(reserved.pop() * per_token, rel=0.02)
+    cache.read(prompt[:128])
+    generation = Generation(
+        starter,
+        cache,
+        prompt,
+        GREEDY,
+        limit_tokens=8192,
+        cancel=CancelToken(),
+        wanted_kv=lambda: wanted,
+    )
+    changes = []
+    for event in generation.events():
+        if isinstance(event, change_at):
+            wanted = lower
+        if isinstance(event, PrecisionChanged):
+            changes.append(event.usage)
+    # Pages of another size wait for the next reply; the bits do not.
+    assert [usage.effective for usage in changes] == [(4, 4)]
+    assert cache.spec == KVSpec.parse("4; page=64, hot=0, warm=0")
+    assert isinstance(event, Finished) and event.stats.completion_tokens == GREEDY.max_tokens
 
 
 @pytest.mark.parametrize(
