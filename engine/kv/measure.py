@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from engine.kv.page import Page
+import numpy as np
+
+from engine.kv.page import IntArray, Page
 from engine.kv.page_table import PageReference
-from engine.kv.precision import BitsPair, KVSpec, LayerShape, Tier
+from engine.kv.precision import BitsPair, KVSpec, Tier
 from engine.kv.store import PageStore
 from engine.kv.usage import KVUsage, PageInfo
 
@@ -26,11 +28,16 @@ def page_infos(references: Sequence[PageReference]) -> list[PageInfo]:
             last_access=page.last_access,
             pinned=page.pinned,
             references=page.references,
-            bits={number: _pairs(page, number) for number in page.keys},
+            bits={layer: _pairs(page, layer) for layer in page.keys},
         )
         for reference in references
         for page in [reference.page]
     ]
+
+
+def _pairs(page: Page, layer: int) -> tuple[BitsPair, ...]:
+    bits = zip(page.keys[layer].bits.tolist(), page.values[layer].bits.tolist(), strict=True)
+    return tuple(BitsPair(keys, values) for keys, values in bits)
 
 
 def measure_usage(
@@ -48,7 +55,9 @@ def measure_usage(
     numbers = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in store.shapes.values())
     held = len(pages) * store.page_tokens * numbers
     counts = Counter(page.tier for page in pages)
-    cold = [page for page in pages if page.tier is Tier.COLD]
+    requested = _requested_bits(store, spec)
+    bits = {page: _held_bits(page) for page in pages}
+    cold = [bits[page] for page in pages if page.tier is Tier.COLD]
     return KVUsage(
         num_tokens=sum(reference.num_tokens for reference in references) + open_tokens,
         open_tokens=open_tokens,
@@ -58,33 +67,27 @@ def measure_usage(
         nbytes=nbytes,
         sealed_nbytes=sealed_nbytes,
         effective_bits=8 * sealed_nbytes / held if held else None,
-        requested=_mean(_wanted(store.shapes, spec)),
-        effective=_mean(pair for page in cold for number in page.keys for pair in _pairs(page, number)),
-        num_below=sum(_is_below(page, store.shapes, spec) for page in pages),
+        requested=_mean(requested) if requested.size else None,
+        effective=_mean(np.concatenate(cold, axis=1)) if cold else None,
+        num_below=sum(bool((one < requested).any()) for one in bits.values()),
         caught=caught,
     )
 
 
-def _pairs(page: Page, layer: int) -> tuple[BitsPair, ...]:
-    bits = zip(page.keys[layer].bits.tolist(), page.values[layer].bits.tolist(), strict=True)
-    return tuple(BitsPair(keys, values) for keys, values in bits)
+def _requested_bits(store: PageStore, spec: KVSpec) -> IntArray:
+    """Return the bits of the cold tier, keys and values of all heads of all paged layers: `[2, heads]`."""
+    pairs = [
+        spec.bits(layer, head) for layer, shape in store.shapes.items() for head in range(shape.num_kv_heads)
+    ]
+    return np.array([[pair.keys for pair in pairs], [pair.values for pair in pairs]])
 
 
-def _wanted(shapes: dict[int, LayerShape], spec: KVSpec) -> list[BitsPair]:
-    return [spec.bits(number, head) for number, shape in shapes.items() for head in range(shape.num_kv_heads)]
+def _held_bits(page: Page) -> IntArray:
+    """Return the bits that a page has, in the order of `_requested_bits`: `[2, heads]`."""
+    parts = ([blocks.bits for blocks in part.values()] for part in (page.keys, page.values))
+    return np.stack([np.concatenate(part) for part in parts])
 
 
-def _is_below(page: Page, shapes: dict[int, LayerShape], spec: KVSpec) -> bool:
-    return any(
-        pair.keys < wanted.keys or pair.values < wanted.values
-        for number in shapes
-        for head, pair in enumerate(_pairs(page, number))
-        for wanted in [spec.bits(number, head)]
-    )
-
-
-def _mean(pairs: Iterable[BitsPair]) -> tuple[float, float] | None:
-    every = list(pairs)
-    if not every:
-        return None
-    return sum(pair.keys for pair in every) / len(every), sum(pair.values for pair in every) / len(every)
+def _mean(bits: IntArray) -> tuple[float, float]:
+    keys, values = bits.mean(axis=1).tolist()
+    return keys, values
