@@ -60,8 +60,16 @@ def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
 
     "16 bits" are the activations' own type, which is float32 on the CPU.
     """
-    shapes = [LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)] * info.num_layers
-    return math.ceil(kv.kv_nbytes_per_token(shapes, backend.activation_nbytes))
+    return math.ceil(kv.kv_nbytes_per_token(_shapes(info), backend.activation_nbytes))
+
+
+def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
+    """Return the bits that a cached number costs on average in a cold page, with scales and biases."""
+    return kv.effective_bits(_shapes(info), backend.activation_nbytes)
+
+
+def _shapes(info: ModelInfo) -> list[LayerShape]:
+    return [LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)] * info.num_layers
 
 
 def plan_load(info: ModelInfo, backend: Backend, kv: KVSpec, available_nbytes: int) -> LoadPlan:

@@ -14,7 +14,7 @@ from pathlib import Path
 import mlx.core as mx
 
 from engine.backend import Backend
-from engine.budget import LoadPlan, plan_load
+from engine.budget import LoadPlan, effective_bits, plan_load
 from engine.cancel import CancelToken
 from engine.errors import ContextOverflowError, ModelError
 from engine.events import GenerationEvent, LoadProgress
@@ -51,10 +51,14 @@ class LoadedModel:
         """Return the plan for another KV precision, with the memory that was free before loading."""
         return plan_load(self.info, self.backend, kv, self.plan.available_nbytes)
 
+    def effective_bits_at(self, kv: KVSpec) -> float:
+        """Return the bits that a cached number costs on average at a KV precision, in a cold page."""
+        return effective_bits(self.info, self.backend, kv)
+
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """What to answer and how; `max_context` is the most tokens that the context may have, prompt and answer."""
+    """What to answer and how; `max_context` limits the tokens of prompt and answer together."""
 
     messages: tuple[ChatMessage, ...]
     sampling: SamplingParams

@@ -81,7 +81,7 @@ class Generation:
         self._reused_tokens = cache.num_tokens
         self._read_tokens = 0
         self._completion_tokens = 0
-        self._seen_kv = self._wanted_kv()
+        self._seen_kv = cache.spec
         self._checks_layers = True
         self._left_half_way = False
         self._started_s = time.perf_counter()

@@ -12,7 +12,7 @@ from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
 from app.store.records import Message
-from engine.kv.precision import KVBits
+from engine.kv.precision import KV_BITS, KVSpec
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
@@ -25,6 +25,7 @@ from ui.stored_settings import StoredSettings
 from ui.token_counts import TokenCounts
 from ui.unsaved_replies import UnsavedReplies
 
+_LOWEST_KV = KVSpec.parse(f"{min(KV_BITS)}")
 _METER_MS = 1000
 """How often the context meter follows a reply that is being written."""
 
@@ -220,7 +221,7 @@ class ChatController(QObject):
 
     def _reply_settings(self) -> ReplySettings:
         settings = self._settings.value
-        return ReplySettings(settings.sampling, settings.kv_bits, settings.system_prompt)
+        return ReplySettings(settings.sampling, settings.kv, settings.system_prompt)
 
     def _regenerate(self, message_id: int) -> None:
         refusal = self._engine_refusal()
@@ -266,7 +267,7 @@ class ChatController(QObject):
             text,
             self.attachments.attachments,
             self._engine.loaded,
-            self._settings.value.kv_bits,
+            self._settings.value.kv,
         )
 
     def _path(self) -> list[Message]:
@@ -278,7 +279,7 @@ class ChatController(QObject):
 
     def _surplus_sentence(self, use: ContextUse) -> str:
         loaded = self._engine.loaded
-        most_tokens = loaded.plan_at(min(KVBits)).fitting_tokens if loaded is not None else 0
+        most_tokens = loaded.plan_at(_LOWEST_KV).fitting_tokens if loaded is not None else 0
         return surplus_sentence(use, bool(self.attachments.attachments), most_tokens)
 
     def _on_text_edited(self, text: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from app.chat import message_text, prompt_messages
 from app.store.records import Attachment, Message
 from engine.engine import MIN_ANSWER_TOKENS, LoadedModel
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from ui.token_counts import TokenCounts
 
 
@@ -61,7 +61,7 @@ class ContextBudget:
         text: str,
         attachments: Sequence[Attachment],
         loaded: LoadedModel | None,
-        kv_bits: KVBits,
+        kv: KVSpec,
     ) -> ContextUse:
         """Return what the next prompt takes of the loaded model's context."""
         if loaded is None or not self._counts.available:
@@ -77,7 +77,7 @@ class ContextBudget:
             self._counts.count(text),
             _sum([self.attachment_tokens(attachment) for attachment in attachments], 0),
             own if has_own else 0,
-            loaded.plan_at(kv_bits).fitting_tokens,
+            loaded.plan_at(kv).fitting_tokens,
         )
 
 

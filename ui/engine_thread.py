@@ -22,13 +22,14 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, QThread, Signal
 
 from app.chat import ChatService, ReplyEnded, ReplySettings, ReplyStarted
 from app.paths import AppPaths
+from app.settings import DEFAULT_KV
 from app.store.conversations import ConversationStore
 from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine, LoadedModel
 from engine.errors import Cancelled, OctavoError
-from engine.events import PrefillProgress, Token
-from engine.kv.precision import KVBits
+from engine.events import PrecisionChanged, PrefillProgress, Token
+from engine.kv.precision import KVSpec
 
 log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class EngineThread(QObject):
         model_unloaded(): there is no model now, because it was ejected or loading was stopped or failed.
         reply_started(Message): the reply has its row in the store, still empty.
         prefill_progress(int, PrefillProgress): message id, and how far the prompt is read.
+        kv_changed(KVUsage): another precision has reached the cache that is held.
         reply_finished(Message): the reply's final row.
         reply_unsaved(Message): the reply's final row could not be saved; `reply_finished` follows.
         failed(Failure): a request failed; the engine goes on.
@@ -89,6 +91,7 @@ class EngineThread(QObject):
     model_unloaded = Signal()
     reply_started = Signal(object)
     prefill_progress = Signal(int, object)
+    kv_changed = Signal(object)
     reply_finished = Signal(object)
     reply_unsaved = Signal(object)
     failed = Signal(object)
@@ -103,6 +106,7 @@ class EngineThread(QObject):
         self._worker.load_progress.connect(self.load_progress)
         self._worker.reply_started.connect(self.reply_started)
         self._worker.prefill_progress.connect(self.prefill_progress)
+        self._worker.kv_changed.connect(self.kv_changed)
         self._worker.reply_unsaved.connect(self.reply_unsaved)
         self._worker.reply_finished.connect(self.reply_finished)
         self._worker.failed.connect(self.failed)
@@ -111,10 +115,10 @@ class EngineThread(QObject):
         """Start the thread."""
         self._worker.start()
 
-    def load(self, path: Path, kv_bits: KVBits) -> None:
+    def load(self, path: Path, kv: KVSpec) -> None:
         """Load the model at `path` in place of the present one; what runs now is stopped first."""
         self.stop()
-        self._worker.put(Priority.USER, lambda cancel: self._worker.load(path, kv_bits, cancel))
+        self._worker.put(Priority.USER, lambda cancel: self._worker.load(path, kv, cancel))
 
     def unload(self) -> None:
         """Eject the model; what runs now is stopped first."""
@@ -123,9 +127,18 @@ class EngineThread(QObject):
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> None:
         """Answer the message `leaf_id`."""
+        self._worker.wanted_kv = settings.kv
         self._worker.put(
             Priority.USER, lambda cancel: self._worker.reply(conversation_id, leaf_id, settings, cancel)
         )
+
+    def set_kv(self, kv: KVSpec) -> None:
+        """Change the precision of the conversation that is held.
+
+        A reply that runs takes it over with its next chunk or token. Pages of another size wait for the next.
+        """
+        self._worker.wanted_kv = kv
+        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.apply_kv(), is_stoppable=False)
 
     def stop(self) -> None:
         """Stop what runs or waits now, loading or replying; it ends within one step of its work."""
@@ -154,13 +167,18 @@ class EngineThread(QObject):
 
 
 class _Worker(QThread):
-    """The engine's thread: takes requests from a queue, one at a time."""
+    """The engine's thread: takes requests from a queue, one at a time.
+
+    Attributes:
+        wanted_kv: the precision that the user wants now, set by the window's thread.
+    """
 
     state_changed = Signal(object)
     model_changed = Signal(object)
     load_progress = Signal(object)
     reply_started = Signal(object)
     prefill_progress = Signal(int, object)
+    kv_changed = Signal(object)
     reply_finished = Signal(object)
     reply_unsaved = Signal(object)
     failed = Signal(object)
@@ -168,6 +186,7 @@ class _Worker(QThread):
     def __init__(self, paths: AppPaths, parent: QObject) -> None:
         super().__init__(parent)
         self.setObjectName("engine")
+        self.wanted_kv = DEFAULT_KV
         self._paths = paths
         self._requests: queue.PriorityQueue[_Request] = queue.PriorityQueue()
         self._numbers = itertools.count()
@@ -179,11 +198,14 @@ class _Worker(QThread):
 
     # Called from the window's thread.
 
-    def put(self, priority: Priority, run: Callable[[CancelToken], None] | None) -> None:
+    def put(
+        self, priority: Priority, run: Callable[[CancelToken], None] | None, *, is_stoppable: bool = True
+    ) -> None:
         """Queue a request; None ends the thread."""
         request = _Request(priority, next(self._numbers), run, CancelToken())
-        with self._lock:
-            self._pending.add(request.cancel)
+        if is_stoppable:
+            with self._lock:
+                self._pending.add(request.cancel)
         self._requests.put(request)
 
     def stop_all(self) -> None:
@@ -235,11 +257,11 @@ class _Worker(QThread):
                 self._pending.discard(request.cancel)
             self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
 
-    def load(self, path: Path, kv_bits: KVBits, cancel: CancelToken) -> None:
+    def load(self, path: Path, kv: KVSpec, cancel: CancelToken) -> None:
         """Load a model and tell of it, or of its absence where that fails."""
         self.state_changed.emit(EngineState.LOADING)
         try:
-            self._engine.load(path, kv_bits, cancel=cancel, on_progress=self.load_progress.emit)
+            self._engine.load(path, kv, cancel=cancel, on_progress=self.load_progress.emit)
         finally:
             self.model_changed.emit(self._engine.loaded)
 
@@ -248,18 +270,27 @@ class _Worker(QThread):
         self._engine.unload()
         self.model_changed.emit(None)
 
+    def apply_kv(self) -> None:
+        """Bring the cache to the precision that is wanted now; after a reply that is done already."""
+        usage = self._engine.apply_kv(self.wanted_kv)
+        if usage is not None:
+            self.kv_changed.emit(usage)
+
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress."""
         self.state_changed.emit(EngineState.GENERATING)
         self.take_text()
         message_id = 0
-        for event in self._chat.reply(conversation_id, leaf_id, settings, cancel):
+        events = self._chat.reply(conversation_id, leaf_id, settings, cancel, lambda: self.wanted_kv)
+        for event in events:
             match event:
                 case ReplyStarted(message):
                     message_id = message.id
                     self.reply_started.emit(message)
                 case PrefillProgress():
                     self.prefill_progress.emit(message_id, event)
+                case PrecisionChanged(usage):
+                    self.kv_changed.emit(usage)
                 case Token(text):
                     with self._lock:
                         self._text.append(text)

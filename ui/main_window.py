@@ -29,6 +29,7 @@ from ui.conversations.pane import ConversationPane
 from ui.engine_thread import EngineState, EngineThread, Failure
 from ui.inspector.pane import InspectorPane
 from ui.last_save import save_or_ask
+from ui.live_precision import LivePrecision
 from ui.menus import Commands, build_menus
 from ui.models.controller import ModelController
 from ui.notifications import Level, Notice, Notifications
@@ -48,6 +49,7 @@ class MainWindow(QMainWindow):
     Attributes:
         chat: the open conversation and all that is sent in it.
         models: what is loaded and downloaded.
+        precision: the KV precision on its way to the engine, and what the engine holds.
 
     Signals:
         closing: the window is about to save and end everything.
@@ -77,6 +79,7 @@ class MainWindow(QMainWindow):
         self.conversations = ConversationPane(store)
         self.inspector = InspectorPane(settings)
         self.chat = ChatController(store, engine, settings, notifications, self.view, self.composer, self)
+        self.precision = LivePrecision(settings, engine, self.chat.stream, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         self._overlay = DropOverlay(self)
@@ -212,6 +215,7 @@ class MainWindow(QMainWindow):
         self._menus.right_pane.toggled.connect(self.top_bar.right_toggle.setChecked)
         self.centre.welcome.choose_requested.connect(self.models.choose)
         self.models.library_changed.connect(self._refresh)
+        self.precision.changed.connect(self._show_held)
         self.view.link_activated.connect(self._outside.open_link)
         self._engine.load_progress.connect(self.top_bar.set_progress)
         self._engine.state_changed.connect(self._on_engine_state)
@@ -226,11 +230,7 @@ class MainWindow(QMainWindow):
         if not loading:
             self.top_bar.set_model(loaded)
         self.inspector.set_model(loaded)
-        last = self.chat.stream.last
-        self.inspector.set_held(
-            last.stats if last is not None else None,
-            last is not None and last.conversation_id == self.chat.session.conversation_id,
-        )
+        self._show_held()
         self.centre.show_conversation(bool(self.chat.session.messages))
         if not self.chat.session.messages:
             self.centre.welcome.set_state(
@@ -248,6 +248,11 @@ class MainWindow(QMainWindow):
             self.busy_bar.hide()
         else:
             self.busy_bar.show_for(busy_title)
+
+    def _show_held(self) -> None:
+        held = self.precision.held
+        is_open = held is not None and held.conversation_id == self.chat.session.conversation_id
+        self.inspector.set_held(held, is_open)
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id

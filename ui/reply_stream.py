@@ -20,7 +20,6 @@ class ReplyStream(QObject):
         message: the reply's row as it was begun, None before that.
         text: what has been written so far.
         prefill: how far the prompt is read, None before and after.
-        last: the final row of the last reply that the loaded model wrote, None before the first.
 
     Signals:
         busy_changed: `conversation_id` changed.
@@ -45,7 +44,6 @@ class ReplyStream(QObject):
         self.message: Message | None = None
         self.text = ""
         self.prefill: PrefillProgress | None = None
-        self.last: Message | None = None
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setInterval(_FRAME_MS)
@@ -54,8 +52,6 @@ class ReplyStream(QObject):
         engine.reply_started.connect(self._on_started)
         engine.prefill_progress.connect(self._on_prefill)
         engine.reply_finished.connect(self._on_finished)
-        engine.model_loaded.connect(self._on_model_changed)
-        engine.model_unloaded.connect(self._on_model_changed)
 
     def request(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> None:
         """Ask for an answer to the message `leaf_id`; nothing may be running."""
@@ -96,12 +92,8 @@ class ReplyStream(QObject):
 
     def _on_finished(self, message: Message) -> None:
         self._drain()
-        self.last = message
         self._end()
         self.ended.emit(message)
-
-    def _on_model_changed(self) -> None:
-        self.last = None
 
     def _end(self) -> None:
         self._timer.stop()

@@ -7,11 +7,11 @@ from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QScrollArea, QVBox
 
 from app.settings import Settings
 from engine.engine import LoadedModel
-from engine.events import GenerationStats
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 from ui.inspector.precision import PrecisionPanel
 from ui.inspector.sampling import SamplingPanel
+from ui.live_precision import HeldCache
 from ui.stored_settings import StoredSettings
 
 _PROMPT_DELAY_MS = 400
@@ -25,8 +25,8 @@ class InspectorPane(QWidget):
         self.setObjectName("sidePane")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._settings = settings
-        self.precision = PrecisionPanel()
-        self.precision.bits_chosen.connect(self._on_bits)
+        self.precision = PrecisionPanel(settings.value.kv)
+        self.precision.spec_chosen.connect(self._on_kv)
         self.sampling = SamplingPanel()
         self.sampling.params_changed.connect(self._on_sampling)
         self.system_prompt = QPlainTextEdit()
@@ -42,14 +42,15 @@ class InspectorPane(QWidget):
         self.system_prompt.textChanged.connect(self._prompt_timer.start)
         self._lay_out()
         self._show(settings.value)
+        settings.changed.connect(self._on_settings)
 
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Show the figures of the loaded model; None when there is none."""
         self.precision.set_model(loaded)
 
-    def set_held(self, stats: GenerationStats | None, is_open: bool) -> None:
-        """Show what the engine holds since its last reply, and whether that is the open conversation."""
-        self.precision.set_held(stats, is_open)
+    def set_held(self, held: HeldCache | None, is_open: bool) -> None:
+        """Show what the engine holds, and whether that is the open conversation."""
+        self.precision.set_held(held, is_open)
 
     def commit(self) -> None:
         """Take over the system prompt as typed, without waiting."""
@@ -57,7 +58,6 @@ class InspectorPane(QWidget):
         self._settings.update(system_prompt=self.system_prompt.toPlainText().strip())
 
     def _show(self, settings: Settings) -> None:
-        self.precision.set_bits(settings.kv_bits)
         self.sampling.set_params(settings.sampling)
         with QSignalBlocker(self.system_prompt):
             self.system_prompt.setPlainText(settings.system_prompt)
@@ -94,8 +94,13 @@ class InspectorPane(QWidget):
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(area)
 
-    def _on_bits(self, bits: KVBits) -> None:
-        self._settings.update(kv_bits=bits)
+    def _on_kv(self, kv: KVSpec) -> None:
+        self._settings.update(kv=kv)
+
+    def _on_settings(self, settings: Settings) -> None:
+        """Follow a precision that was chosen elsewhere, when a model was loaded."""
+        if settings.kv != self.precision.spec:
+            self.precision.set_spec(settings.kv)
 
     def _on_sampling(self, params: SamplingParams) -> None:
         self._settings.update(sampling=params)

@@ -12,16 +12,44 @@ class Slider(QSlider):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(Qt.Orientation.Horizontal, parent)
+        self._grip = 0
+
+    def centre_of(self, value: int) -> int:
+        """Return where the middle of the handle is at `value`, in pixels from the left."""
+        handle = self._handle()
+        room = self.width() - handle.width()
+        left = QStyle.sliderPositionFromValue(self.minimum(), self.maximum(), value, room, self._is_mirrored)
+        return left + handle.width() // 2
+
+    def value_at(self, centre: int) -> int:
+        """Return the value that brings the middle of the handle closest to `centre`."""
+        handle = self._handle()
+        left, room = centre - handle.width() // 2, self.width() - handle.width()
+        return QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), left, room, self._is_mirrored)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        if event.button() != Qt.MouseButton.LeftButton:
+            super().mousePressEvent(event)
+            return
         handle, point = self._handle(), event.position().toPoint()
-        if event.button() == Qt.MouseButton.LeftButton and not handle.contains(point):
-            left, room = point.x() - handle.width() // 2, self.width() - handle.width()
-            is_mirrored = self.layoutDirection() == Qt.LayoutDirection.RightToLeft
-            self.setValue(
-                QStyle.sliderValueFromPosition(self.minimum(), self.maximum(), left, room, is_mirrored)
-            )
-        super().mousePressEvent(event)
+        self.setSliderDown(True)
+        if handle.contains(point):
+            self._grip = point.x() - self.centre_of(self.value())
+        else:
+            self._grip = 0
+            self.setValue(self.value_at(point.x()))
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        if self.isSliderDown():
+            self.setValue(self.value_at(event.position().toPoint().x() - self._grip))
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102
+        self.setSliderDown(False)
+        event.accept()
+
+    @property
+    def _is_mirrored(self) -> bool:
+        return self.layoutDirection() == Qt.LayoutDirection.RightToLeft
 
     def _handle(self) -> QRect:
         option = QStyleOptionSlider()

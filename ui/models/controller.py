@@ -79,7 +79,7 @@ class ModelController(QObject):
             return
         path = Path(wanted)
         if path.exists():
-            self._engine.load(path, self._settings.value.kv_bits)
+            self._engine.load(path, self._settings.value.kv)
         else:
             self._notifications.warning(
                 "The last model is gone", f"{path} is no longer there. Choose a model."
@@ -105,10 +105,10 @@ class ModelController(QObject):
     def prepare(self, model: InstalledModel) -> None:
         """Show what a model will take, and load it when the user agrees."""
         parent = self._chooser or self._window
-        sheet = LoadSheet(model, self._settings.value.kv_bits, self._engine.loaded, parent)
+        sheet = LoadSheet(model, self._settings.value.kv, self._engine.loaded, parent)
         if sheet.exec() == LoadSheet.DialogCode.Accepted:
-            self._settings.update(kv_bits=sheet.bits)
-            self._engine.load(model.path, sheet.bits)
+            self._settings.update(kv=sheet.kv)
+            self._engine.load(model.path, sheet.kv)
             if self._chooser is not None:
                 self._chooser.accept()
         sheet.deleteLater()
@@ -146,7 +146,7 @@ class ModelController(QObject):
     def _on_downloaded(self, source: str, model: InstalledModel) -> None:
         self._tell_change()
         if source == STARTER_ID and self._chooser is None and self._engine.state is EngineState.EMPTY:
-            self._engine.load(model.path, self._settings.value.kv_bits)
+            self._engine.load(model.path, self._settings.value.kv)
         elif self._chooser is None:
             self._notifications.info("Download complete", f"{model.title} is here and can be loaded.")
 

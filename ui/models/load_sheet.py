@@ -24,16 +24,17 @@ from engine.backend import start_backend
 from engine.budget import RESERVE_NBYTES, LoadPlan, plan_load
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
-from engine.errors import ModelError, sentence_of
-from engine.kv.precision import KVBits
+from engine.errors import OctavoError, sentence_of
+from engine.kv.precision import PRESETS, KVSpec
 from engine.memory import available_nbytes
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
 from ui.background import BackgroundJob, Report
-from ui.inspector.precision import PrecisionButtons
+from ui.inspector.presets import PresetButtons
 from ui.plain_text import plain_label
 from ui.theme import Theme
 
+_CHOICES = {"16-bit": KVSpec.parse("16")} | {name.capitalize(): spec for name, spec in PRESETS.items()}
 _NAMES = (
     "Weights in memory",
     "Weights on disk",
@@ -44,14 +45,15 @@ _NAMES = (
 
 
 class LoadSheet(QDialog):
-    """Shows the memory plan of a model; `accepted` means load it with `bits`."""
+    """Shows the memory plan of a model; `accepted` means load it with the precision `kv`."""
 
     def __init__(
-        self, model: InstalledModel, bits: KVBits, present: LoadedModel | None, parent: QWidget | None = None
+        self, model: InstalledModel, kv: KVSpec, present: LoadedModel | None, parent: QWidget | None = None
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Load model")
         self.model = model
+        self.kv = kv
         self._present = present
         self._info: ModelInfo | None = None
         self._available_nbytes = 0
@@ -59,9 +61,10 @@ class LoadSheet(QDialog):
         self._title.setProperty("kind", "title")
         self._subtitle = plain_label("Reading the model's description…", wraps=True)
         self._subtitle.setProperty("kind", "muted")
-        self._precision = PrecisionButtons()
-        self._precision.set_bits(bits)
-        self._precision.bits_chosen.connect(self._refresh)
+        self._precision = PresetButtons(_CHOICES)
+        self._precision.chosen.connect(self._on_chosen)
+        self._custom = plain_label(wraps=True)
+        self._custom.setProperty("kind", "muted")
         self._values = {name: plain_label("–") for name in _NAMES}
         self._bar = MemoryBar()
         self._verdict = plain_label(wraps=True)
@@ -73,12 +76,8 @@ class LoadSheet(QDialog):
         self._load.setEnabled(False)
         self._load.clicked.connect(self.accept)
         self._lay_out()
+        self._on_chosen(kv)
         self._inspect(model.path)
-
-    @property
-    def bits(self) -> KVBits:
-        """The KV precision chosen."""
-        return self._precision.bits
 
     def _lay_out(self) -> None:
         facts = QGridLayout()
@@ -95,7 +94,7 @@ class LoadSheet(QDialog):
         choice.addWidget(QLabel("KV cache precision"))
         choice.addStretch(1)
         choice.addWidget(self._precision)
-        self._precision.setMinimumWidth(240)
+        self._precision.setMinimumWidth(300)
         buttons = QHBoxLayout()
         buttons.addStretch(1)
         buttons.addWidget(self._cancel)
@@ -109,6 +108,7 @@ class LoadSheet(QDialog):
         column.addWidget(self._subtitle)
         column.addWidget(rule)
         column.addLayout(choice)
+        column.addWidget(self._custom)
         column.addLayout(facts)
         column.addWidget(self._bar)
         column.addWidget(self._verdict)
@@ -142,10 +142,17 @@ class LoadSheet(QDialog):
         self._subtitle.setText("")
         self._say(sentence_of(error), "danger")
 
+    def _on_chosen(self, kv: KVSpec) -> None:
+        self.kv = kv
+        self._precision.set_spec(kv)
+        self._custom.setText(f"As in the side pane: {kv}")
+        self._custom.setVisible(self._precision.is_none_down)
+        self._refresh()
+
     def _refresh(self) -> None:
         if self._info is None:
             return
-        plan = plan_load(self._info, start_backend(), self.bits, self._available_nbytes)
+        plan = plan_load(self._info, start_backend(), self.kv, self._available_nbytes)
         where = "" if self._present is None else f" once {self._present.info.name} is ejected"
         values = (
             format_nbytes(plan.weights_nbytes),
@@ -157,14 +164,16 @@ class LoadSheet(QDialog):
         for label, text in zip(self._values.values(), values, strict=True):
             label.setText(text)
         self._bar.set_plan(plan)
-        self._load.setEnabled(plan.fits)
-        self._say(*self._judge(plan))
+        sentence, kind = self._judge(plan)
+        self._load.setEnabled(kind != "danger")
+        self._say(sentence, kind)
 
     def _judge(self, plan: LoadPlan) -> tuple[str, str]:
         assert self._info is not None
         try:
             plan.require_fit(self._info)
-        except ModelError as error:
+            self.kv.require_fit(self._info.num_layers, self._info.num_kv_heads)
+        except OctavoError as error:
             return str(error), "danger"
         if plan.fitting_tokens < plan.context_tokens:
             return (
