@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,12 +25,12 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import ContextOverflowError, ModelError, OctavoError
-from engine.events import GenerationStats, PrefillProgress, StopReason, Token
-from engine.kv.precision import KVBits
+from engine.events import GenerationStats, PrecisionChanged, StopReason, Token
+from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 
 SETTINGS = ReplySettings(
-    sampling=SamplingParams(temperature=0, max_tokens=8), kv_bits=KVBits.BITS_16, system_prompt=""
+    sampling=SamplingParams(temperature=0, max_tokens=8), kv=KVSpec.parse("16"), system_prompt=""
 )
 PAPER = Document(title="Paper", source="/tmp/paper.pdf", kind="pdf", text="Owls hunt at night.", num_pages=1)
 
@@ -37,7 +38,7 @@ PAPER = Document(title="Paper", source="/tmp/paper.pdf", kind="pdf", text="Owls 
 @pytest.fixture(scope="module")
 def engine(starter_gguf: Path, backend: Backend) -> Engine:
     engine = Engine(backend)
-    engine.load(starter_gguf, KVBits.BITS_16, cancel=CancelToken(), on_progress=lambda progress: None)
+    engine.load(starter_gguf, SETTINGS.kv, cancel=CancelToken(), on_progress=lambda progress: None)
     return engine
 
 
@@ -199,14 +200,39 @@ def fail(*_: object) -> None:
     raise ZeroDivisionError("broken on purpose")
 
 
-def test_a_lower_kv_precision_applies_to_the_next_reply(store: ConversationStore, engine: Engine) -> None:
-    question = ask(store, "Name a bird. " * 40)
-    list(answer(store, engine, question))
-    lower = ReplySettings(SETTINGS.sampling, KVBits.BITS_4, "")
-    events = list(answer(store, engine, question, lower))
-    assert stats_of(events).kv_bits == 4
-    assert stats_of(events).reused_tokens == 0
-    assert [event.total for event in events if isinstance(event, PrefillProgress)]
+def test_the_next_reply_is_written_at_a_lower_precision_without_reading_again(
+    store: ConversationStore, engine: Engine
+) -> None:
+    question = ask(store, "Name a bird. " * 100)
+    list(answer(store, engine, question, with_kv("16; page=64, hot=0, warm=0")))
+    stats = stats_of(list(answer(store, engine, question, with_kv("4; page=64, hot=0, warm=0"))))
+    assert stats.kv == "4; page=64, hot=0, warm=0"
+    assert stats.kv_usage.effective == (4, 4)
+    assert stats.reused_tokens == stats.prompt_tokens - 1
+
+
+def test_a_precision_wanted_in_mid_reply_reaches_the_cache_and_the_reply_goes_on(
+    store: ConversationStore, engine: Engine
+) -> None:
+    question = ask(store, "Name a fish. " * 100)
+    wanted = [KVSpec.parse("16; page=64, hot=0, warm=0"), KVSpec.parse("3; page=64, hot=0, warm=0")]
+    events: list[ReplyEvent] = []
+    service = ChatService(store, engine)
+    settings = ReplySettings(SETTINGS.sampling, wanted[0], "")
+    for event in service.reply(
+        question.conversation_id, question.id, settings, CancelToken(), lambda: wanted[0]
+    ):
+        if isinstance(event, Token) and len(wanted) > 1:
+            del wanted[0]
+        events.append(event)
+    (changed,) = [event for event in events if isinstance(event, PrecisionChanged)]
+    assert changed.usage.requested == changed.usage.effective == (3, 3)
+    assert stats_of(events).completion_tokens == 8
+    assert stats_of(events).kv == "3; page=64, hot=0, warm=0"
+
+
+def with_kv(text: str) -> ReplySettings:
+    return dataclasses.replace(SETTINGS, kv=KVSpec.parse(text))
 
 
 def test_documents_come_before_the_question_and_replies_without_words_are_left_out(

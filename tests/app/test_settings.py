@@ -9,13 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.settings import Settings, SettingsError, load_settings, save_settings
-from engine.kv.precision import KVBits
+from app.settings import DEFAULT_KV, Settings, SettingsError, load_settings, save_settings
+from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
+from tests.engine.kv.kv_specs import kv_specs
 
 CHOSEN = Settings(
     model="/models/Zażółć \\ model",
-    kv_bits=KVBits.BITS_4,
+    kv=KVSpec.parse("0-7:8, 8-:k6v4, 12.h3:8; page=128, group=32, hot=2, warm=0, attend=8"),
     sampling=SamplingParams(0.0, 0.5, 40, 0.05, 1.2, 4096, 7),
     system_prompt='Three "quotes" """\nand lines\t',
     theme="dark",
@@ -34,7 +35,7 @@ def write(path: Path, text: str) -> None:
 
 def test_without_a_file_the_defaults_are_used(path: Path) -> None:
     assert load_settings(path) == (Settings(), None)
-    assert Settings().kv_bits is KVBits.BITS_16
+    assert Settings().kv is DEFAULT_KV
     assert not path.parent.exists()
 
 
@@ -49,7 +50,7 @@ def test_settings_come_back_as_they_were_saved(path: Path) -> None:
 def test_the_file_is_plain_toml_without_what_is_unset(path: Path) -> None:
     save_settings(path, dataclasses.replace(Settings(), theme="light"))
     table = tomllib.loads(path.read_text())
-    assert (table["theme"], table["kv_bits"]) == ("light", 16)
+    assert (table["theme"], table["kv"]) == ("light", str(DEFAULT_KV))
     assert table["sampling"]["temperature"] == Settings().sampling.temperature
     assert "model" not in table
     assert "seed" not in table["sampling"]
@@ -58,14 +59,14 @@ def test_the_file_is_plain_toml_without_what_is_unset(path: Path) -> None:
 @given(
     st.text(),
     st.sampled_from(["system", "light", "dark"]),
-    st.sampled_from(KVBits),
+    kv_specs(),
     st.integers(0, 2**63 - 1),
 )
 def test_any_text_survives(
-    tmp_path_factory: pytest.TempPathFactory, prompt: str, theme: str, bits: KVBits, seed: int
+    tmp_path_factory: pytest.TempPathFactory, prompt: str, theme: str, kv: KVSpec, seed: int
 ) -> None:
     path = tmp_path_factory.mktemp("settings") / "settings.toml"
-    settings = Settings(None, bits, SamplingParams(seed=seed), prompt, theme)
+    settings = Settings(None, kv, SamplingParams(seed=seed), prompt, theme)
     save_settings(path, settings)
     assert load_settings(path) == (settings, None)
 
@@ -85,10 +86,11 @@ def test_a_key_that_is_unknown_is_left_out(path: Path, caplog: pytest.LogCapture
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("kv_bits = 5", "kv_bits"),
-        ('kv_bits = "many"', "kv_bits"),
-        ("kv_bits = true", "kv_bits"),
-        ("kv_bits = 8.5", "kv_bits"),
+        ('kv = "7"', "kv"),
+        ('kv = ""', "kv"),
+        ("kv = 8", "kv"),
+        ("kv_bits = 8.5", "kv"),
+        ("kv_bits = true", "kv"),
         ("model = 3", "model"),
         ("system_prompt = ['a']", "system_prompt"),
         ('theme = "pink"', "theme"),
@@ -118,11 +120,30 @@ def test_a_value_that_cannot_be_used_costs_only_itself(path: Path, text: str, na
     assert settings == expected
 
 
+@pytest.mark.parametrize("bits", [16, 8, 4])
+def test_the_precision_of_the_former_version_is_carried_over(
+    path: Path, bits: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(path, f'kv_bits = {bits}\ntheme = "dark"\n')
+    settings, message = load_settings(path)
+    assert settings == Settings(kv=KVSpec.parse(f"{bits}"), theme="dark")
+    assert message is None
+    assert caplog.messages == []
+    save_settings(path, settings)
+    assert "kv_bits" not in path.read_text()
+    assert load_settings(path) == (settings, None)
+
+
+def test_a_precision_of_this_version_wins_over_one_of_the_former(path: Path) -> None:
+    write(path, 'kv_bits = 16\nkv = "k8v4"\n')
+    assert load_settings(path)[0].kv == KVSpec.parse("k8v4")
+
+
 def test_several_values_are_all_named(path: Path) -> None:
-    write(path, "kv_bits = 3\n[sampling]\ntop_p = 2\nmin_p = -1\n")
+    write(path, "kv_bits = 7\n[sampling]\ntop_p = 2\nmin_p = -1\n")
     message = load_settings(path)[1]
     assert message is not None
-    for key in ("kv_bits", "sampling.top_p", "sampling.min_p"):
+    for key in ("kv", "sampling.top_p", "sampling.min_p"):
         assert key in message
 
 

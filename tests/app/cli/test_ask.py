@@ -15,6 +15,7 @@ import pytest
 from app.command_line import app_command
 
 QUESTION = "In one word: which bird hunts at night?"
+SMALL_PAGES = "k8v4; page=64, hot=0, warm=0"
 
 
 def ask(model: Path, *arguments: str, input: str = "") -> subprocess.CompletedProcess[str]:
@@ -37,7 +38,9 @@ def test_json_tells_every_event_and_the_document_is_read(
 ) -> None:
     paper = tmp_path / "paper.txt"
     paper.write_text("Owls hunt at night. " * 20)
-    done = ask(starter_gguf, QUESTION, "--file", str(paper), "--kv-bits", "8", "--max-tokens", "4", "--json")
+    done = ask(
+        starter_gguf, QUESTION, "--file", str(paper), "--kv", SMALL_PAGES, "--max-tokens", "4", "--json"
+    )
     events = [json.loads(line) for line in done.stdout.splitlines()]
     assert list(dict.fromkeys(event["event"] for event in events)) == [
         "load",
@@ -46,9 +49,49 @@ def test_json_tells_every_event_and_the_document_is_read(
         "finished",
     ]
     figures = events[-1]
-    assert figures["kv_bits"] == 8
+    assert figures["kv"] == SMALL_PAGES
+    usage = figures["kv_usage"]
+    assert usage["requested"] == [8, 4] and usage["effective"] == [8, 4]
+    assert (usage["hot_pages"], usage["warm_pages"], usage["num_below"]) == (0, 0, 0)
+    assert usage["cold_pages"] == usage["num_tokens"] // 64 >= 1
+    assert usage["nbytes"] >= usage["sealed_nbytes"] > 0
+    assert usage["caught"] is None
     assert figures["completion_tokens"] == 4 and figures["stop_reason"] == "length"
     assert figures["prompt_tokens"] > 20 * 4  # four words a sentence, none shorter than a token
+
+
+@pytest.mark.slow
+def test_a_configuration_file_names_model_precision_and_context(
+    octavo_home: Path, starter_gguf: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "kv.toml"
+    config.write_text(f'model = "{starter_gguf}"\n[kv_cache]\nlayers = "0-7:8, 8-:k6v4"\nmax_context = 512\n')
+    command = [*app_command(), "ask", "--config", str(config), "--max-tokens", "1", "--json"]
+    done = subprocess.run([*command, QUESTION], capture_output=True, text=True)
+    assert json.loads(done.stdout.splitlines()[-1])["kv"] == "0-7:8, 8-:k6v4"
+    done = subprocess.run([*command, QUESTION, "--kv", "4"], capture_output=True, text=True)
+    assert json.loads(done.stdout.splitlines()[-1])["kv"] == "4"
+    done = subprocess.run([*command, "word " * 600], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "the context holds 512" in json.loads(done.stdout.splitlines()[-1])["message"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--kv", "7"], "'7' is no KV precision; choose 16, 8, 6, 5, 4, 3 or 2 bits."),
+        (["--kv", "4; page=65"], "'page=65' cannot be; choose 64, 128, 256 or 512."),
+        (["--config", "gone.toml"], "There is no configuration file gone.toml."),
+    ],
+)
+def test_a_precision_that_cannot_be_is_one_sentence_before_anything_is_read(
+    octavo_home: Path, tmp_path: Path, options: list[str], said: str
+) -> None:
+    arguments = (QUESTION, "--file", str(tmp_path / "gone.pdf"), *options)
+    done = ask(tmp_path / "model.gguf", *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"octavo: {said}\n")
+    (line,) = ask(tmp_path / "model.gguf", *arguments, "--json").stdout.splitlines()
+    assert json.loads(line) == {"event": "error", "message": said}
 
 
 @pytest.mark.slow

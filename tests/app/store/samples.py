@@ -10,6 +10,22 @@ from app.documents.document import Document
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
 from engine.events import GenerationStats, StopReason
+from engine.kv.usage import KVUsage
+
+USAGE = KVUsage(
+    num_tokens=1_153,
+    open_tokens=129,
+    hot_pages=1,
+    warm_pages=2,
+    cold_pages=1,
+    nbytes=123_456,
+    sealed_nbytes=100_000,
+    effective_bits=10.5,
+    requested=(8.0, 4.0),
+    effective=(8.0, 3.0),
+    num_below=1,
+    caught=0.97,
+)
 
 STATS = GenerationStats(
     prompt_tokens=120,
@@ -18,8 +34,8 @@ STATS = GenerationStats(
     ttft_s=0.25,
     prefill_tps=400.5,
     decode_tps=31.25,
-    kv_bits=8,
-    kv_nbytes=123_456,
+    kv="k8v4; warm=2",
+    kv_usage=USAGE,
     peak_nbytes=987_654_321,
     stop_reason=StopReason.END,
 )
@@ -36,11 +52,17 @@ def document(text: str = "The text of a document.", title: str = "A document") -
     )
 
 
-def add_turn(store: ConversationStore, conversation_id: int, parent_id: int | None, text: str) -> Message:
+def add_turn(
+    store: ConversationStore,
+    conversation_id: int,
+    parent_id: int | None,
+    text: str,
+    stats: GenerationStats = STATS,
+) -> Message:
     """Add a question and its answer and return the answer."""
     question = store.add_user_message(conversation_id, parent_id, text)
     reply = store.begin_reply(conversation_id, question.id, "A model")
-    return store.finish_reply(reply.id, f"Answer to {text}", MessageState.COMPLETE, STATS)
+    return store.finish_reply(reply.id, f"Answer to {text}", MessageState.COMPLETE, stats)
 
 
 def add_conversation(store: ConversationStore, num_turns: int, words: str = "question") -> int:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+import json
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,8 +10,9 @@ import pytest
 
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError, StoreError
+from app.store.messages import stats_text
 from app.store.records import MessageState, Role
-from tests.app.store.samples import STATS, add_chain, add_conversation, add_turn, document
+from tests.app.store.samples import STATS, USAGE, add_chain, add_conversation, add_turn, document
 
 
 @pytest.fixture
@@ -170,7 +173,7 @@ def test_figures_that_cannot_be_read_are_left_out(store: ConversationStore, db_p
     conversation = store.create_conversation()
     question = store.add_user_message(conversation.id, None, "hello")
     with sqlite3.connect(db_path) as conn:
-        for stats in ("{}", "no json", '{"stop_reason": "unheard of"}', "[1]"):
+        for stats in ("{}", "no json", '{"kv_usage": {}, "stop_reason": "unheard of"}', "[1]"):
             conn.execute(
                 "INSERT INTO messages (conversation_id, parent_id, role, text, created_at, state, stats)"
                 " VALUES (?, ?, 'assistant', 'x', '2026-01-01T00:00:00.000000+00:00', 'complete', ?)",
@@ -179,6 +182,34 @@ def test_figures_that_cannot_be_read_are_left_out(store: ConversationStore, db_p
     conn.close()
     replies = [store.message(message_id) for message_id in range(question.id + 1, question.id + 5)]
     assert [reply.stats for reply in replies] == [None] * 4
+
+
+def test_the_figures_of_a_cache_come_back_as_they_were(
+    store: ConversationStore, conversation_id: int
+) -> None:
+    without_pages = dataclasses.replace(USAGE, effective_bits=None, effective=None, caught=None)
+    for usage in (USAGE, without_pages):
+        reply = add_turn(store, conversation_id, None, "hello", dataclasses.replace(STATS, kv_usage=usage))
+        stats = store.message(reply.id).stats
+        assert stats is not None
+        assert stats.kv_usage == usage
+        assert isinstance(stats.kv_usage.requested, tuple)
+
+
+def test_figures_of_the_former_version_are_left_out_quietly(
+    store: ConversationStore, db_path: Path, conversation_id: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    question = store.add_user_message(conversation_id, None, "hello")
+    former = {key: value for key, value in json.loads(stats_text(STATS)).items() if not key.startswith("kv")}
+    with sqlite3.connect(db_path) as conn:
+        conn.execute(
+            "INSERT INTO messages (conversation_id, parent_id, role, text, created_at, state, stats)"
+            " VALUES (?, ?, 'assistant', 'x', '2026-01-01T00:00:00.000000+00:00', 'complete', ?)",
+            (conversation_id, question.id, json.dumps(former | {"kv_bits": 8, "kv_nbytes": 123_456})),
+        )
+    conn.close()
+    assert store.message(question.id + 1).stats is None
+    assert caplog.messages == []
 
 
 class TestTheDatabaseItselfRefuses:

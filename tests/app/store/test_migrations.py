@@ -19,7 +19,7 @@ from app.store.errors import NewerSchemaError, StoreError
 from app.store.migrations import CONVERSATIONS
 from app.store.records import MessageState
 from app.store.rescue import rescue_store
-from tests.app.store.samples import STATS, add_chain, add_conversation
+from tests.app.store.samples import add_chain, add_conversation
 
 ROOT = Path(__file__).parents[3]
 OLD_SCHEMAS = sorted((Path(__file__).parent / "schemas").glob("*.sql"))
@@ -91,7 +91,7 @@ def test_a_file_of_every_older_version_opens_with_all_it_holds(db_path: Path, sc
         "Answer to question 1",
         "Read it well.",
     ]
-    assert path[1].stats == STATS
+    assert path[1].stats is None  # its figures of the KV cache were others
     assert [attachment.text for attachment in path[-1].attachments] == ["Zażółć gęślą jaźń"]
     sibling = store.message(path[-1].siblings[0])
     assert (sibling.text, sibling.attachments) == ("Read it.", path[-1].attachments)

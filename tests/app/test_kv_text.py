@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from app.cli.ask import _kv_figures
+from app.kv_text import bits_text, caught_text
+from tests.app.store.samples import USAGE
+
+
+@pytest.mark.parametrize(
+    ("bits", "text"),
+    [((8.0, 8.0), "8"), ((6.0, 4.0), "k6v4"), ((5.5, 4.0), "k5.5v4"), ((4.71, 4.69), "4.7")],
+)
+def test_bits_are_written_as_a_precision_is(bits: tuple[float, float], text: str) -> None:
+    assert bits_text(bits) == text
+
+
+@pytest.mark.parametrize(("caught", "text"), [(1.0, "100.0%"), (0.9999, "99.9%"), (0.97, "97.0%")])
+def test_attention_that_is_not_all_caught_is_never_rounded_to_all(caught: float, text: str) -> None:
+    assert caught_text(caught) == text
+
+
+def test_the_terminal_tells_what_was_asked_for_and_what_is_held() -> None:
+    assert _kv_figures(USAGE) == (
+        "123 KB; k8v4 bits requested, k8v3 effective; pages: 1 hot, 2 warm, 1 cold; "
+        "97.0% of the attention caught"
+    )
+    young = dataclasses.replace(USAGE, hot_pages=0, warm_pages=0, cold_pages=0, effective=None, caught=None)
+    assert _kv_figures(young) == (
+        "123 KB; k8v4 bits requested, no cold page yet; pages: 0 hot, 0 warm, 0 cold"
+    )
+    assert _kv_figures(dataclasses.replace(young, requested=None)) == "123 KB"
