@@ -6,13 +6,13 @@ MLX is imported where a side is prepared, since Octavo loads a BLAS before it an
 from __future__ import annotations
 
 import enum
-import importlib.metadata
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from engine.bench.loading import load_for_bench, package_versions
 from engine.bench.prose import TEXT
 
 WARM_UP_TOKENS = 4
@@ -69,7 +69,7 @@ def measure(side: Side, path: Path, *, prompt_tokens: int, answer_tokens: int) -
         prefill_tps=prompt_tokens / (arrivals_s[0] - started_s),
         decode_tps=(answer_tokens - 1) / (arrivals_s[answer_tokens - 1] - arrivals_s[0]),
         setup=generator.setup,
-        versions=", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("mlx", "mlx-lm")),
+        versions=package_versions(),
     )
 
 
@@ -80,40 +80,27 @@ def _prompt(tokenizer: Any, num_tokens: int) -> list[int]:
 
 
 def _load_octavo(path: Path) -> _Generator:
-    from engine.backend import start_backend
+    model, setup = load_for_bench(path)
 
-    backend = start_backend()
-
-    from engine.budget import plan_load
     from engine.cancel import CancelToken
     from engine.events import Token
     from engine.generate import Generation
-    from engine.inspection import inspect_model
     from engine.kv.cache import SequenceCache
-    from engine.kv.precision import KVBits
-    from engine.loader import load_model
-    from engine.memory import available_nbytes
+    from engine.kv.precision import KVSpec
     from engine.sampling import SamplingParams
-
-    dequantize = plan_load(inspect_model(path), backend, KVBits.BITS_16, available_nbytes()).dequantize
-    cancel = CancelToken()
-    model = load_model(path, backend, dequantize=dequantize, cancel=cancel, on_progress=lambda progress: None)
-    model.tokenizer.eos_token_ids = ()
 
     def stream(prompt: list[int], num_tokens: int) -> Iterator[object]:
         generation = Generation(
             model,
-            SequenceCache(model.module, KVBits.BITS_16, model.info.head_dim),
+            SequenceCache(model.module, KVSpec.parse("16")),
             prompt,
             SamplingParams(temperature=0, repetition_penalty=1, max_tokens=num_tokens),
             limit_tokens=len(prompt) + num_tokens,
-            cancel=cancel,
+            cancel=CancelToken(),
         )
         return (event for event in generation.events() if isinstance(event, Token))
 
-    blas = f", BLAS {backend.blas.path or 'of MLX'}" if backend.blas else ""
-    weights = "weights in float32" if dequantize else "weights as stored"
-    return _Generator(stream, model.tokenizer, f"{backend.device.value}{blas}, {weights}")
+    return _Generator(stream, model.tokenizer, setup)
 
 
 def _load_mlx_lm(path: Path) -> _Generator:

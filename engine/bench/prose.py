@@ -1,7 +1,7 @@
 """The text that benches read: ordinary English, as people drop it on a chat.
 
-It was written for this purpose: narrative, explanation, dialogue, a letter, lists, a program and a table, about
-7,300 tokens, nothing of it twice.
+It was written for this purpose: narrative, explanation, dialogue, a letter, lists, a program and a table,
+about 7,300 tokens, nothing of it twice.
 """
 
 from __future__ import annotations

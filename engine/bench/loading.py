@@ -1,0 +1,39 @@
+"""A model for a bench, loaded as for a chat."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.backend import start_backend
+
+if TYPE_CHECKING:
+    from engine.model import Model
+
+
+def load_for_bench(path: Path) -> tuple[Model, str]:
+    """Prepare MLX and load a model that never ends an answer; also return what it runs on, in words."""
+    backend = start_backend()
+
+    # Nothing may import MLX before the backend is prepared.
+    from engine.budget import plan_load
+    from engine.cancel import CancelToken
+    from engine.inspection import inspect_model
+    from engine.kv.precision import KVSpec
+    from engine.loader import load_model
+    from engine.memory import available_nbytes
+
+    dequantize = plan_load(inspect_model(path), backend, KVSpec.parse("16"), available_nbytes()).dequantize
+    model = load_model(
+        path, backend, dequantize=dequantize, cancel=CancelToken(), on_progress=lambda progress: None
+    )
+    model.tokenizer.eos_token_ids = ()
+    blas = f", BLAS {backend.blas.path or 'of MLX'}" if backend.blas else ""
+    weights = "weights in float32" if dequantize else "weights as stored"
+    return model, f"{backend.device.value}{blas}, {weights}"
+
+
+def package_versions() -> str:
+    """Return the versions of the packages that compute, in words."""
+    return ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("mlx", "mlx-lm"))
