@@ -1,4 +1,4 @@
-"""`octavo bench`: how fast this computer is with Octavo."""
+"""`octavo bench`: how fast this computer is with Octavo, and what the precision of the KV cache costs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,21 @@ from typing import Any
 
 import click
 
+from app.cli.kv_report import report, write_csv
+from app.cli.pace import Pace
+from app.cli.status_line import StatusLine
 from app.command_line import app_command
+from app.documents.extract import extract
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
 from app.stop_bench import StopTiming, bench_stop
 from engine.bench.decode import DecodeBench, bench_decode
+from engine.bench.kv.bench import KVBenchPlan, bench_kv
 from engine.bench.measure import Measurement, Side, measure
+from engine.bench.prose import TEXT
+
+STAGE_INTERVAL_S = 0.2
+_FILE = click.Path(path_type=Path, dir_okay=False)
 
 _prompt_tokens = click.option(
     "--prompt-tokens", type=click.IntRange(8), default=512, show_default=True, help="Length of the prompt."
@@ -28,7 +37,7 @@ _answer_tokens = click.option(
 
 @click.group()
 def bench() -> None:
-    """Measure speed on this computer."""
+    """Measure speed and quality on this computer."""
 
 
 @bench.command()
@@ -37,7 +46,7 @@ def bench() -> None:
 @_prompt_tokens
 @_answer_tokens
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
-@click.option("--csv", "csv_file", type=click.Path(path_type=Path, dir_okay=False), help="Write each run.")
+@click.option("--csv", "csv_file", type=_FILE, help="Write each run.")
 def decode(
     model: str, runs: int, prompt_tokens: int, tokens: int, as_json: bool, csv_file: Path | None
 ) -> None:
@@ -46,8 +55,8 @@ def decode(
     Both read the same prompt and write an answer, in processes of their own, by turns. Leave the computer
     alone meanwhile.
     """
-    if csv_file and not csv_file.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {csv_file.parent}.", param_hint="--csv")
+    if csv_file:
+        _require_folder(csv_file, "--csv")
     installed = ModelLibrary(AppPaths.from_environment()).find(model)
     if not as_json:
         click.echo(f"{installed.title}: {prompt_tokens} tokens read, {tokens} written, medians of {runs}\n")
@@ -81,6 +90,71 @@ def _middle_and_longest(timing: StopTiming) -> tuple[float, float] | tuple[()]:
     if not timing.stopped_s:
         return ()
     return statistics.median(timing.stopped_s), max(timing.stopped_s)
+
+
+@bench.command()
+@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@click.option(
+    "--text", type=click.Path(path_type=Path), help="A document to read instead of Octavo's own text."
+)
+@click.option("--tokens", type=click.IntRange(2), default=6000, show_default=True, help="Length of the text.")
+@click.option(
+    "--answer-tokens", type=click.IntRange(2), default=32, show_default=True, help="Length of an answer."
+)
+@click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Answers of each cache.")
+@click.option(
+    "--csv", "csv_file", type=_FILE, default="octavo-kv.csv", show_default=True, help="Every figure, as CSV."
+)
+@click.option(
+    "--picture", type=_FILE, default="octavo-kv.png", show_default=True, help="Quality against bytes, as PNG."
+)
+def kv(
+    model: str, text: Path | None, tokens: int, answer_tokens: int, runs: int, csv_file: Path, picture: Path
+) -> None:
+    """Compare the KV cache with mlx-lm's: quality, bytes, speed.
+
+    All caches read the same text with the same loaded weights, in one process. It takes a while, mostly
+    mlx-lm's: leave the computer alone meanwhile.
+    """
+    _require_folder(csv_file, "--csv")
+    _require_folder(picture, "--picture")
+    installed = ModelLibrary(AppPaths.from_environment()).find(model)
+    words = TEXT if text is None else extract(text).text
+    stages = _Stages()
+    try:
+        result = bench_kv(installed.path, words, KVBenchPlan(tokens, answer_tokens, runs), stages.show)
+    finally:
+        stages.end()
+    write_csv(result, csv_file)
+
+    from engine.bench.kv.picture import draw  # slow to import
+
+    draw(result, picture)
+    click.echo(f"{installed.title}: {tokens:,} tokens read, {answer_tokens} written, medians of {runs}")
+    click.echo(f"{result.setup}; {result.versions}\n\n{report(result)}\n\nWritten: {csv_file}, {picture}")
+
+
+class _Stages:
+    """What is being measured, on a line that is written over; without a terminal a line for each stage."""
+
+    def __init__(self) -> None:
+        self._line = StatusLine()
+        self._pace = Pace(STAGE_INTERVAL_S)
+        self._stage = ""
+        self.end = self._line.end
+
+    def show(self, stage: str, total: int, done: int) -> None:
+        """Write what is new."""
+        if stage != self._stage or (self._line.on_terminal and self._pace.is_due()):
+            of_total = f": {done:,} of {total:,} tokens" if total and self._line.on_terminal else ""
+            self._line.write(stage + of_total)
+        self._stage = stage
+
+
+def _require_folder(file: Path, option: str) -> None:
+    """Refuse a file that cannot be written before anything is measured."""
+    if not file.absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {file.parent}.", param_hint=option)
 
 
 @bench.command("measure", hidden=True)
