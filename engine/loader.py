@@ -112,8 +112,9 @@ def _lazy_module(path: Path, info: ModelInfo) -> tuple[nn.Module, object]:
     """Return mlx-lm's model, its weights not read yet, and the end tokens that its config names."""
     try:
         module, config = load_module(path, lazy=True)
-    except Exception as error:
-        # mlx-lm and its models raise whatever a config or a tensor that does not fit leads them to.
+    except (Exception, SystemExit) as error:
+        # mlx-lm and its models raise whatever a config or a tensor that does not fit leads them to, and one
+        # of them ends the program when a package that it needs is not there.
         raise ModelError(
             f"{info.name} ({info.architecture}) cannot be loaded: its config and weights do not fit mlx-lm's "
             f"{info.architecture} model ({_first_line(error)})."
@@ -131,5 +132,5 @@ def _folder_tokenizer(path: Path, eos_token_ids: object) -> TokenizerWrapper:
     return tokenizer
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".")

@@ -19,7 +19,7 @@ from mlx_lm.models.cache import make_prompt_cache
 from engine.errors import OctavoError
 from engine.kv.heat import HeatSampler, Watcher
 from engine.kv.layer import PagedLayer
-from engine.kv.layers import make_layers, watched
+from engine.kv.layers import make_layers, trim_to, watched
 from engine.kv.measure import measure_usage, page_infos
 from engine.kv.page import BoolArray
 from engine.kv.page_table import PageTable
@@ -198,25 +198,19 @@ class SequenceCache:
 
         Where a layer cannot go back, everything is forgotten.
         """
-        length = self.num_tokens
-        if not all(layer.is_trimmable() for layer in self._others):
+        if not trim_to(self._others, self.num_tokens):
             self.clear()
             return
-        for layer in self._others:
-            layer.trim(max(0, layer.offset - length))
         kept = np.ones(len(self._table.open_tokens), dtype=np.bool_)
         for layer in self._paged:
             layer.keep_open(kept, self._table.next_position)
 
     def truncate(self, length: int) -> bool:
         """Forget all tokens from `length` on; return False, unchanged, where a layer cannot do that."""
-        surplus = self.num_tokens - length
-        if surplus <= 0:
+        if length >= self.num_tokens:
             return True
-        if not all(layer.is_trimmable() for layer in self._others):
+        if not trim_to(self._others, length):
             return False
-        for layer in self._others:
-            layer.trim(surplus)
         self._table.next_position = self._table.positions[length - 1] + 1 if length else 0
         self._keep(np.arange(self.num_tokens) < length)
         self._reopen()

@@ -69,6 +69,10 @@ class PagedLayer:
         shape = keys.shape[0], keys.shape[1], self.size(), keys.shape[3]
         return PagedView(shape, keys.dtype), PagedView((*shape[:3], values.shape[3]), values.dtype)
 
+    def keys_and_values(self) -> tuple[mx.array, mx.array]:
+        """Return all keys and values, for layers that share those of this one."""
+        return self.dense()
+
     def make_mask(self, N: int, return_array: bool = False, window_size: int | None = None) -> Any:
         """Return mlx-lm's mask for `N` new tokens behind those that are held."""
         return create_attention_mask(N, self.size(), return_array, window_size)

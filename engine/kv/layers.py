@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import logging
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-from mlx_lm.models.cache import KVCache, make_prompt_cache
+from mlx_lm.models.cache import (
+    ArraysCache,
+    ChunkedKVCache,
+    KVCache,
+    RotatingKVCache,
+    make_prompt_cache,
+)
 
 from engine.kv.dispatch import dispatch_attention
 from engine.kv.heat import Watcher
@@ -22,6 +29,9 @@ from engine.kv.precision import LayerShape
 log = logging.getLogger(__name__)
 
 _TRIAL_TOKENS = (2, 1)
+
+
+_KINDS = {RotatingKVCache: "sliding-window", ChunkedKVCache: "chunked", ArraysCache: "recurrent"}
 
 
 def make_layers(module: nn.Module, watcher: Watcher) -> tuple[list[Any], dict[int, LayerShape], str | None]:
@@ -42,7 +52,7 @@ def make_layers(module: nn.Module, watcher: Watcher) -> tuple[list[Any], dict[in
         layers.append(PagedLayer(number, watcher) if number in shapes else watched(layer, watcher))
         if number in shapes:
             layers[-1].gives_views = gives_views
-    return layers, shapes, _note(len(layers), len(shapes), len(trial), gives_views)
+    return layers, shapes, _note(layers, trial, gives_views)
 
 
 def _try(module: nn.Module, gives_views: bool) -> dict[int, LayerShape] | None:
@@ -72,21 +82,42 @@ def _is_latent(shape: LayerShape) -> bool:
     return shape.num_kv_heads == 1 and shape.key_dim != shape.value_dim
 
 
-def _note(num_layers: int, num_paged: int, num_tried: int, gives_views: bool) -> str | None:
-    kept = num_layers - num_paged
-    if num_paged == 0:
-        kind = "latent attention" if num_tried else "sliding-window or recurrent layers only"
-        return f"This model has {kind}: its cache stays as mlx-lm keeps it, at 16 bits and not in pages."
-    if kept:
-        return (
-            f"{kept} of {num_layers} layers (sliding-window or recurrent) keep mlx-lm's cache at 16 bits; "
-            f"the other {num_paged} are paged."
-        )
-    if not gives_views:
-        return (
-            "This model's attention cannot read pages where they lie: each step copies them, which is slower."
-        )
-    return None
+def _note(layers: list[Any], trial: dict[int, LayerShape], gives_views: bool) -> str | None:
+    kept = [number for number, layer in enumerate(layers) if not isinstance(layer, PagedLayer)]
+    copying = (
+        "" if gives_views else "its attention cannot read pages where they lie, so each step copies them"
+    )
+    if not kept:
+        return f"This model runs slower with pages: {copying}." if copying else None
+    kinds = sorted({_kind(layers[number], number in trial) for number in kept})
+    stays = f"{' and '.join(kinds)}: mlx-lm's own cache at 16 bits, not in pages"
+    if len(kept) == len(layers):
+        return f"This model's layers are {stays}."
+    paged = f"the other {len(layers) - len(kept)} are paged" + (f", but {copying}" if copying else "")
+    return f"{len(kept)} of {len(layers)} layers are {stays}; {paged}."
+
+
+def _kind(layer: Any, is_latent: bool) -> str:
+    """Return what sets a layer apart, in a word."""
+    if is_latent:
+        return "of latent attention"
+    return next((word for kind, word in _KINDS.items() if isinstance(layer, kind)), "of a kind of their own")
+
+
+def trim_to(layers: Sequence[Any], length: int) -> bool:
+    """Have mlx-lm's caches forget all tokens from `length` on; return False, unchanged, where one cannot."""
+    if not all(_can_trim(layer, length) for layer in layers):
+        return False
+    for layer in layers:
+        layer.trim(max(0, layer.offset - length))
+    return True
+
+
+def _can_trim(layer: Any, length: int) -> bool:
+    if isinstance(layer, ChunkedKVCache):
+        # It has lost the beginning of an older chunk, but does not say so.
+        return bool(layer.start_position <= length - length % layer.chunk_size)
+    return bool(layer.is_trimmable())
 
 
 def watched(layer: Any, watcher: Watcher) -> Any:

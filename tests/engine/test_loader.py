@@ -177,6 +177,16 @@ def test_a_config_that_lacks_a_value_is_refused_in_one_line(tmp_path: Path) -> N
         _load(folder)
 
 
+def test_a_model_class_that_ends_the_program_is_refused_in_one_line(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "tiny")
+    config = json.loads((folder / "config.json").read_text())
+    # mlx-lm's olmo module calls sys.exit where the package hf_olmo is not installed.
+    (folder / "config.json").write_text(json.dumps(config | {"model_type": "olmo"}))
+
+    with pytest.raises(ModelError, match=r"^tiny \(olmo\) cannot be loaded: .*$"):
+        _load(folder)
+
+
 @pytest.mark.parametrize("content", ["{", "{}"])
 def test_a_damaged_tokenizer_is_refused(content: str, tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "tiny")

@@ -63,7 +63,7 @@ CASES = {
     # mlx-lm 0.32.2 adds the mask's name, "causal", to olmo's scores, so it fails on a chunk of two tokens and
     # nothing is to be found out about its attention.
     "olmo": Case(
-        "olmo", paged=(), note=("mlx-lm",), unsaid=("sliding", "recurrent", "latent"), one_by_one=True
+        "olmo", paged=(), note=("mlx-lm", "a kind of their own"), unsaid=("sliding",), one_by_one=True
     ),
     "llama with windows": Case(
         "llama",
@@ -77,7 +77,7 @@ CASES = {
     ),
     "gpt_oss": Case("gpt_oss", paged=(0,), note=("1 of 2 layers", "sliding-window", "mlx-lm")),
     "cohere2": Case("cohere2", paged=(1,), note=("1 of 2 layers", "sliding-window", "mlx-lm")),
-    "llama4": Case("llama4", paged=(3,), note=("3 of 4 layers", "mlx-lm")),
+    "llama4": Case("llama4", paged=(3,), note=("3 of 4 layers", "chunked", "mlx-lm")),
     "qwen3_next": Case("qwen3_next", paged=(1,), note=("1 of 2 layers", "recurrent", "mlx-lm")),
     "lfm2": Case(
         "lfm2",
