@@ -27,6 +27,7 @@ _KV_KEYS = (
     "hot_pages",
     "warm_pages",
     "attention_pages",
+    "attention_grows",
     "max_context",
 )
 
@@ -48,6 +49,7 @@ class KVConfig:
     def to_toml(self) -> str:
         """Return the text of a file that `load_kv_config` reads back to an equal value."""
         values = dataclasses.asdict(self.kv) | {"max_context": self.max_context}
+        values["attention_grows"] = self.kv.attention_grows or None
         values["layers"] = ", ".join(str(rule) for rule in self.kv.rules)
         table = {key: values[key] for key in _KV_KEYS if values[key] is not None}
         model = {} if self.model is None else {"model": self.model}
@@ -102,10 +104,14 @@ def _spec(table: Mapping[str, Any]) -> KVSpec:
         "warm_pages": _count(table, "warm_pages", 0),
         "attention_pages": _count(table, "attention_pages", 1),
     }
+    grows = _flag(table, "attention_grows")
+    if grows and counts["attention_pages"] is None and spec.attention_pages is None:
+        raise OctavoError("kv_cache.attention_grows is true; that takes kv_cache.attention_pages too.")
     return dataclasses.replace(
         spec,
         page_tokens=page_tokens,
         group_size=group_size,
+        attention_grows=grows,
         **{key: count for key, count in counts.items() if count is not None},
     )
 
@@ -141,6 +147,13 @@ def _count(table: Mapping[str, Any], key: str, least: int, most: int = MOST) -> 
         return None
     if type(value) is not int or not least <= value <= most:
         raise OctavoError(f"kv_cache.{key} is {_shown(value)}; it is a whole number from {least} to {most}.")
+    return value
+
+
+def _flag(table: Mapping[str, Any], key: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise OctavoError(f"kv_cache.{key} is {_shown(value)}; it is true or false.")
     return value
 
 

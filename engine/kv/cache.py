@@ -44,7 +44,7 @@ class SequenceCache:
     def __init__(self, module: nn.Module, spec: KVSpec) -> None:
         self.spec = spec
         self._module = module
-        self._watcher = Watcher(spec.attention_pages)
+        self._watcher = Watcher(spec.attention_pages, spec.attention_grows)
         self.layers, shapes, self.note = make_layers(module, self._watcher)
         self._store = PageStore(shapes, spec.page_tokens, spec.group_size)
         self._begin(PageTable(self._store))
@@ -110,6 +110,7 @@ class SequenceCache:
             self.spec,
             open_tokens=len(self._table.open_tokens),
             nbytes=self.nbytes,
+            attention_pages=self._watcher.attention_pages,
             caught=self._heat.caught,
         )
 
@@ -225,7 +226,7 @@ class SequenceCache:
         """
         self._require_paged("branched")
         other = copy.copy(self)
-        other._watcher = Watcher(self.spec.attention_pages)
+        other._watcher = Watcher(self.spec.attention_pages, self.spec.attention_grows)
         other.layers = [layer.fork(other._watcher) for layer in self._paged]
         other._begin(self._table.fork())
         return other
@@ -292,7 +293,7 @@ class SequenceCache:
         if (spec.page_tokens, spec.group_size) != (self.spec.page_tokens, self.spec.group_size):
             raise OctavoError("Another page or group size takes a new cache.")
         self.spec = spec
-        self._watcher.attention_pages = spec.attention_pages
+        self._heat.limit(spec.attention_pages, spec.attention_grows)
         self._move_tiers()
 
     def close(self) -> None:

@@ -17,6 +17,8 @@ SAMPLE_EVERY_TOKENS = 16
 """Decoded tokens between two samples."""
 DECAY = 0.9
 """What a moving average keeps of its former value at each sample."""
+ENOUGH_CAUGHT = 0.85
+"""An attention budget that catches less than this share of the attention is too small."""
 ACCESS_SHARE = 0.01
 """A page was accessed when it got at least this share of the attention."""
 
@@ -39,13 +41,15 @@ class Watcher:
     """What the layers of one cache share.
 
     Attributes:
-        attention_pages: how many pages at each precision decode reads, None for all.
+        attention_pages: how many pages at each precision decode reads now, None for all.
+        attention_grows: whether that may grow.
         before_layer: called with a layer's new keys; it may raise to leave the forward pass.
         sampled_layer: the layer whose attention the next decoded token samples, None for none.
         sample: what the last such layer has queued.
     """
 
-    attention_pages: int | None
+    attention_pages: int | None = None
+    attention_grows: bool = False
     before_layer: Callable[[mx.array], None] | None = None
     sampled_layer: int | None = None
     sample: Sample | None = None
@@ -64,6 +68,7 @@ class HeatSampler:
         self._layers = layers
         self._num_decoded = 0
         self._queued: Sample | None = None
+        self._asked = watcher.attention_pages, watcher.attention_grows
 
     def step(self, references: Sequence[PageReference]) -> None:
         """Count a decoded token.
@@ -78,6 +83,13 @@ class HeatSampler:
         due = self._layers and not rest
         self._watcher.sampled_layer = self._layers[turn % len(self._layers)] if due else None
 
+    def limit(self, attention_pages: int | None, grows: bool) -> None:
+        """Set the attention budget anew; one that is asked for again keeps what it has grown to."""
+        if (attention_pages, grows) != self._asked:
+            self._asked = attention_pages, grows
+            self._watcher.attention_pages, self._watcher.attention_grows = attention_pages, grows
+            self.caught = None
+
     def forget(self) -> None:
         """Drop what was sampled of pages that are no longer those."""
         self._queued = self._watcher.sample = self._watcher.sampled_layer = None
@@ -91,6 +103,12 @@ class HeatSampler:
                 page.last_access = self._num_decoded
         caught = cast(float, sample.caught.item())
         self.caught = caught if self.caught is None else _average(self.caught, caught)
+        pages = self._watcher.attention_pages
+        grows = self._watcher.attention_grows and pages is not None and pages < len(references)
+        if grows and self.caught < ENOUGH_CAUGHT:
+            # Twice as many, and what that catches is seen anew.
+            self._watcher.attention_pages = 2 * cast(int, pages)
+            self.caught = None
 
 
 def _average(former: float, new: float) -> float:

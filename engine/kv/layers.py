@@ -59,7 +59,7 @@ def _try(module: nn.Module, gives_views: bool) -> dict[int, LayerShape] | None:
     """Return the shapes of the layers that take a paged cache, None where the model's attention does not."""
     layers = make_prompt_cache(module)
     paged = [
-        PagedLayer(number, Watcher(None)) if type(layer) is KVCache else None
+        PagedLayer(number, Watcher()) if type(layer) is KVCache else None
         for number, layer in enumerate(layers)
     ]
     caches = [page or layer for page, layer in zip(paged, layers, strict=True)]

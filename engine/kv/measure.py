@@ -47,6 +47,7 @@ def measure_usage(
     *,
     open_tokens: int,
     nbytes: int,
+    attention_pages: int | None,
     caught: float | None,
 ) -> KVUsage:
     """Return the figures of a sequence whose cache takes `nbytes` in all."""
@@ -70,6 +71,7 @@ def measure_usage(
         requested=_mean(requested) if requested.size else None,
         effective=_mean(np.concatenate(cold, axis=1)) if cold else None,
         num_below=sum(bool((one < requested).any()) for one in bits.values()),
+        attention_pages=attention_pages,
         caught=caught,
     )
 

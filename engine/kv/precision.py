@@ -6,6 +6,7 @@ import enum
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.errors import OctavoError
 
@@ -98,6 +99,7 @@ class KVSpec:
         hot_pages: newest sealed pages kept at 16 bits.
         warm_pages: pages after those kept at 8 bits at least.
         attention_pages: decode reads this many pages at each precision; None reads all.
+        attention_grows: whether that number may grow by itself while it catches too little of the attention.
     """
 
     rules: tuple[PrecisionRule, ...]
@@ -106,6 +108,7 @@ class KVSpec:
     hot_pages: int = 1
     warm_pages: int = 4
     attention_pages: int | None = None
+    attention_grows: bool = False
 
     def __post_init__(self) -> None:
         if not self.rules:
@@ -121,6 +124,8 @@ class KVSpec:
         _require_count(f"warm={self.warm_pages}", self.warm_pages)
         if self.attention_pages is not None:
             _require_count(f"attend={self.attention_pages}", self.attention_pages, least=1)
+        elif self.attention_grows:
+            raise OctavoError("'grow=1' has nothing to grow; give a number of pages too, such as attend=8.")
 
     @classmethod
     def parse(cls, text: str) -> KVSpec:
@@ -145,7 +150,7 @@ class KVSpec:
     def __str__(self) -> str:
         rules = ", ".join(str(rule) for rule in self.rules)
         options = ", ".join(
-            f"{name}={getattr(self, field)}"
+            f"{name}={int(getattr(self, field))}"
             for name, field in _OPTIONS.items()
             if getattr(self, field) != getattr(KVSpec, field)
         )
@@ -240,9 +245,9 @@ def _bits(text: str, piece: str) -> BitsPair:
     return BitsPair(_number(match[1] or match[2]), _number(match[1] or match[3]))
 
 
-def _options(pieces: Sequence[str]) -> dict[str, int]:
+def _options(pieces: Sequence[str]) -> dict[str, Any]:
     """Return the fields of a `KVSpec` that the text after the `;` sets."""
-    fields: dict[str, int] = {}
+    fields: dict[str, Any] = {}
     for piece in pieces:
         name, _, value = piece.partition("=")
         if name not in _OPTIONS or not re.fullmatch(r"-?[0-9]+", value):
@@ -250,8 +255,14 @@ def _options(pieces: Sequence[str]) -> dict[str, int]:
             raise OctavoError(f"{_quoted(piece)} is no option; choose {known}.")
         if _OPTIONS[name] in fields:
             raise OctavoError(f"{_quoted(piece)} is a second {name}; each option is given once.")
-        fields[_OPTIONS[name]] = _number(value)
+        fields[_OPTIONS[name]] = _flag(piece, value) if name == "grow" else _number(value)
     return fields
+
+
+def _flag(piece: str, value: str) -> bool:
+    if value not in ("0", "1"):
+        raise OctavoError(f"{_quoted(piece)} cannot be; choose grow=0 or grow=1.")
+    return value == "1"
 
 
 def _number(digits: str) -> int:
@@ -291,6 +302,7 @@ _OPTIONS = {
     "hot": "hot_pages",
     "warm": "warm_pages",
     "attend": "attention_pages",
+    "grow": "attention_grows",
 }
 _HOW = (
     f"{_either(KV_BITS)} bits as 8 or k8v4, for some layers as 0-7:8, 8-:4 or 12.h3:8, "

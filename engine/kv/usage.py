@@ -56,6 +56,7 @@ class KVUsage:
         effective: the bits of the cold pages as they are; None without cold pages.
         num_below: pages that have lost bits which the present settings would keep; only reading the text
             again brings them back.
+        attention_pages: how many pages at each precision decode reads now, maybe grown; None for all.
         caught: the share of attention that the attention budget catches, sampled; None without a sample.
     """
 
@@ -70,4 +71,5 @@ class KVUsage:
     requested: tuple[float, float] | None
     effective: tuple[float, float] | None
     num_below: int
+    attention_pages: int | None
     caught: float | None

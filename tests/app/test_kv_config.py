@@ -104,6 +104,8 @@ def test_the_text_is_plain_toml_without_what_is_unset() -> None:
         ("[kv_cache]\nwarm_pages = 1.5", "kv_cache.warm_pages is 1.5", "a whole number from 0 to 999999"),
         ("[kv_cache]\nwarm_pages = nan", "kv_cache.warm_pages is nan", "a whole number from 0 to 999999"),
         ("[kv_cache]\nattention_pages = 0", "kv_cache.attention_pages is 0", "from 1 to 999999"),
+        ("[kv_cache]\nattention_grows = true", "kv_cache.attention_grows is true", "attention_pages too"),
+        ("[kv_cache]\nattention_grows = 1", "kv_cache.attention_grows is 1", "true or false"),
         ("[kv_cache]\nmax_context = 511", "kv_cache.max_context is 511", "from 512 to 1000000000"),
         ('[kv_cache]\nmax_context = "8k"', "kv_cache.max_context is '8k'", "from 512 to 1000000000"),
         (f"[kv_cache]\nmax_context = 0x{'f' * 9999}", "kv_cache.max_context is", "from 512 to 1000000000"),

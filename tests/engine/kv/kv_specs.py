@@ -20,11 +20,13 @@ def rules(draw: st.DrawFn) -> PrecisionRule:
 @st.composite
 def kv_specs(draw: st.DrawFn) -> KVSpec:
     page_tokens = draw(st.sampled_from(PAGE_TOKENS))
+    attention_pages = draw(st.one_of(st.none(), st.integers(1, MOST)))
     return KVSpec(
         tuple(draw(st.lists(rules(), min_size=1, max_size=5))),
         page_tokens,
         draw(st.sampled_from([size for size in GROUP_SIZES if size <= page_tokens])),
         draw(numbers),
         draw(numbers),
-        draw(st.one_of(st.none(), st.integers(1, MOST))),
+        attention_pages,
+        attention_pages is not None and draw(st.booleans()),
     )
