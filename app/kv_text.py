@@ -16,6 +16,11 @@ def pages_text(usage: KVUsage) -> str:
     return f"{usage.hot_pages:,} hot, {usage.warm_pages:,} warm, {usage.cold_pages:,} cold"
 
 
-def caught_text(caught: float) -> str:
-    """Return the share of attention that an attention budget catches, never rounded up to all of it."""
-    return f"{min(caught, 0.999 if caught < 1 else 1):.1%}"
+def budget_text(usage: KVUsage) -> str:
+    """Return what the attention budget catches, never rounded up to all of it; empty without a budget."""
+    if usage.attention_pages is None:
+        return ""
+    pages = f"{usage.attention_pages:,} page{'' if usage.attention_pages == 1 else 's'}"
+    if usage.caught is None:
+        return f"{pages} of each precision"
+    return f"{min(usage.caught, 0.999 if usage.caught < 1 else 1):.1%} caught by {pages}"

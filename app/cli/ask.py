@@ -16,7 +16,7 @@ from app.cli import INTERRUPTED
 from app.documents.document import Document
 from app.documents.extract import extract
 from app.kv_config import KVConfig, load_kv_config
-from app.kv_text import bits_text, caught_text, pages_text
+from app.kv_text import bits_text, budget_text, pages_text
 from app.models.library import ModelLibrary
 from app.models.source import STARTER_ID
 from app.paths import AppPaths
@@ -202,8 +202,8 @@ def _kv_figures(usage: KVUsage) -> str:
         held = "no cold page yet" if usage.effective is None else f"{bits_text(usage.effective)} effective"
         parts.append(f"{bits_text(usage.requested)} bits requested, {held}")
         parts.append(f"pages: {pages_text(usage)}")
-    if usage.caught is not None:
-        parts.append(f"{caught_text(usage.caught)} of the attention caught")
+    if budget := budget_text(usage):
+        parts.append(f"attention: {budget}")
     return "; ".join(parts)
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
 from PySide6.QtGui import QDragEnterEvent, QDropEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.paths import AppPaths
-from app.settings import Settings, save_settings
+from app.settings import DEFAULT_KV, Settings, save_settings
 from app.store.conversations import ConversationStore
+from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 from ui.application import open_window
 from ui.background import BackgroundJob
@@ -48,6 +49,12 @@ def drop(window: MainWindow, *paths: Path) -> None:
     QApplication.sendEvent(window, QDropEvent(QPointF(centre), *everything))
 
 
+def figure(widget: QWidget, name: str) -> str:
+    """Return the text of a figure by its accessible name, empty when it is not shown."""
+    label = next(label for label in widget.findChildren(QLabel) if label.accessibleName() == name)
+    return "" if label.isHidden() else label.text()
+
+
 class Desk:
     """A data folder and the window that is open on it; closing and opening again is a restart."""
 
@@ -74,9 +81,9 @@ class Desk:
         self._qtbot.waitExposed(self._window)
         return self._window
 
-    def open_with_model(self, model: Path, sampling: SamplingParams) -> MainWindow:
+    def open_with_model(self, model: Path, sampling: SamplingParams, kv: KVSpec = DEFAULT_KV) -> MainWindow:
         """Open the window and wait until its model is loaded."""
-        settings = Settings(model=str(model), sampling=sampling)
+        settings = Settings(model=str(model), sampling=sampling, kv=kv)
         save_settings(self.paths.settings_file, settings)
         window = self.open()
         window.start([])

@@ -11,9 +11,9 @@ from pytestqt.qtbot import QtBot
 
 from app.models.library import ModelLibrary
 from app.store.records import MessageState, Role
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
-from tests.ui.conftest import WAIT_MS, Desk, drop
+from tests.ui.conftest import WAIT_MS, Desk, drop, figure
 from ui.engine_thread import EngineState
 from ui.main_window import MainWindow
 
@@ -196,7 +196,7 @@ def test_ejecting_is_remembered_and_the_last_model_is_loaded_by_itself(
 ) -> None:
     window = desk.open_with_model(starter_gguf, SHORT)
     assert window.top_bar.model_button.text() == "SmolLM2-135M-Instruct"
-    assert window.inspector.precision._per_token.text() == "46 KB"
+    assert figure(window, "KV bytes per token") == "13 KB"
     window.models.eject()
     qtbot.waitUntil(lambda: window._engine.loaded is None, timeout=WAIT_MS)
     assert window.top_bar.model_button.text() == "Choose a model"
@@ -221,7 +221,7 @@ def test_the_only_model_is_loaded_when_none_was_chosen_yet(
 def test_loading_stops_with_escape(desk: Desk, qtbot: QtBot, starter_gguf: Path) -> None:
     window = desk.open()
     window._engine.start()
-    window._engine.load(starter_gguf, KVBits.BITS_16)
+    window._engine.load(starter_gguf, KVSpec.parse("16"))
     qtbot.waitUntil(lambda: window._engine.state is EngineState.LOADING, timeout=WAIT_MS)
     assert window._menus.stop.isEnabled()
     window._menus.stop.trigger()

@@ -12,14 +12,14 @@ from app.chat import ReplySettings
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
+from engine.kv.usage import KVUsage
 from engine.sampling import SamplingParams
 from ui.engine_thread import EngineState, EngineThread, Failure
 
-SHORT = ReplySettings(SamplingParams(temperature=0, max_tokens=8), KVBits.BITS_16, "")
-LONG = ReplySettings(
-    SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=2000), KVBits.BITS_16, ""
-)
+EXACT = KVSpec.parse("16; page=64, hot=0, warm=0")
+SHORT = ReplySettings(SamplingParams(temperature=0, max_tokens=8), EXACT, "")
+LONG = ReplySettings(SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=2000), EXACT, "")
 WAIT_MS = 60_000
 
 
@@ -45,7 +45,7 @@ def engine(qtbot: QtBot, paths: AppPaths, store: ConversationStore) -> Iterator[
 
 def load(qtbot: QtBot, engine: EngineThread, path: Path) -> None:
     with qtbot.waitSignal(engine.model_loaded, timeout=WAIT_MS):
-        engine.load(path, KVBits.BITS_16)
+        engine.load(path, EXACT)
     qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
 
 
@@ -107,7 +107,7 @@ def test_a_reply_can_be_stopped_while_it_reads_and_while_it_writes(
 def test_loading_can_be_stopped(qtbot: QtBot, engine: EngineThread, starter_gguf: Path) -> None:
     with qtbot.waitSignal(engine.model_unloaded, timeout=WAIT_MS):
         with qtbot.waitSignal(engine.load_progress, timeout=WAIT_MS):
-            engine.load(starter_gguf, KVBits.BITS_16)
+            engine.load(starter_gguf, EXACT)
         engine.stop()
     qtbot.waitUntil(lambda: engine.state is EngineState.EMPTY, timeout=WAIT_MS)
     load(qtbot, engine, starter_gguf)
@@ -119,7 +119,7 @@ def test_an_error_is_a_sentence_with_details_and_the_engine_goes_on(
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF" + bytes(20))
     with qtbot.waitSignal(engine.failed, timeout=WAIT_MS) as failed:
-        engine.load(broken, KVBits.BITS_16)
+        engine.load(broken, EXACT)
     failure = failed.args[0]
     assert isinstance(failure, Failure)
     assert "broken.gguf" in failure.message
@@ -132,7 +132,7 @@ def test_a_model_that_cannot_be_read_leaves_the_present_one(
 ) -> None:
     load(qtbot, engine, starter_gguf)
     with qtbot.waitSignal(engine.failed, timeout=WAIT_MS):
-        engine.load(tmp_path / "missing.gguf", KVBits.BITS_16)
+        engine.load(tmp_path / "missing.gguf", EXACT)
     qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
     assert engine.loaded is not None
 
@@ -158,3 +158,74 @@ def test_shutting_down_in_mid_reply_saves_what_was_written(
     row = store.message(leaf_id)
     assert row.state is MessageState.STOPPED
     assert row.text.startswith("".join(written))
+
+
+def test_a_precision_reaches_what_is_held_at_once_even_when_everything_else_is_stopped(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    load(qtbot, engine, starter_gguf)
+    asked = question(store, "The ship sailed north. " * 40)
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        engine.reply(asked.conversation_id, asked.id, SHORT)
+    usage = finished.args[0].stats.kv_usage
+    assert usage.requested == usage.effective == (16, 16)
+    with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as changed:
+        engine.set_kv(KVSpec.parse("k4v3; page=64, hot=0, warm=0"))
+        engine.stop()
+    lower = changed.args[0]
+    assert lower.requested == lower.effective == (4, 3)
+    assert lower.cold_pages == usage.cold_pages > 0
+    assert lower.nbytes < usage.nbytes
+    with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as changed:
+        engine.set_kv(EXACT)
+    higher = changed.args[0]
+    assert (higher.requested, higher.effective) == ((16, 16), (4, 3))
+    assert higher.num_below == lower.cold_pages
+
+
+def test_a_precision_without_anything_held_waits_for_the_next_reply(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    engine.set_kv(KVSpec.parse("8"))
+    load(qtbot, engine, starter_gguf)
+    engine.set_kv(KVSpec.parse("2"))
+    asked = question(store, "Name a bird.")
+    with (
+        qtbot.assertNotEmitted(engine.kv_changed),
+        qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished,
+    ):
+        engine.reply(asked.conversation_id, asked.id, SHORT)
+    assert finished.args[0].stats.kv == str(EXACT)
+
+
+def test_a_precision_changed_before_the_reply_has_begun_is_not_lost(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    load(qtbot, engine, starter_gguf)
+    asked = question(store, "The ship sailed north. " * 40)
+    wanted = KVSpec.parse("5; page=64, hot=0, warm=0")
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        engine.reply(asked.conversation_id, asked.id, SHORT)
+        engine.set_kv(wanted)
+    stats = finished.args[0].stats
+    assert stats.kv == str(wanted)
+    assert stats.kv_usage.effective == (5, 5)
+
+
+def test_pages_of_another_size_wait_for_the_next_reply_and_the_bits_do_not(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    load(qtbot, engine, starter_gguf)
+    asked = question(store, "The ship sailed north. " * 400)
+    usages: list[KVUsage] = []
+    engine.kv_changed.connect(usages.append)
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        with qtbot.waitSignal(engine.prefill_progress, timeout=WAIT_MS):
+            engine.reply(asked.conversation_id, asked.id, SHORT)
+        engine.set_kv(KVSpec.parse("4; page=128, group=32, hot=0, warm=0"))
+    assert [usage.requested for usage in usages] == [(4, 4)]
+    assert finished.args[0].stats.kv == "4; page=64, hot=0, warm=0"
+    assert finished.args[0].stats.completion_tokens == 8
+    with qtbot.assertNotEmitted(engine.kv_changed):
+        engine.set_kv(KVSpec.parse("2; page=128, group=32"))
+        qtbot.waitUntil(lambda: engine._worker._requests.empty())

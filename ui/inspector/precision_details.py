@@ -6,7 +6,16 @@ import dataclasses
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QLabel, QLineEdit, QSpinBox, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QSpinBox,
+    QVBoxLayout,
+    QWidget,
+)
 
 from engine.errors import OctavoError
 from engine.kv.precision import GROUP_SIZES, MOST, PAGE_TOKENS, PRESETS, KVSpec
@@ -14,7 +23,7 @@ from ui.inspector.slider import WheelGuard
 from ui.plain_text import plain_label
 
 _ATTENTION_PAGES = (None, 4, 8, 16, 32, 64)
-_FIELD_WIDTH = 104
+_FIELD_WIDTH = 116
 
 
 class PrecisionDetails(QWidget):
@@ -38,15 +47,17 @@ class PrecisionDetails(QWidget):
         self._group = _choice("Group size")
         self._group.activated.connect(lambda _: self._change(group_size=self._group.currentData()))
         self._attention = _choice("Attention budget")
-        self._attention.activated.connect(
-            lambda _: self._change(attention_pages=self._attention.currentData())
-        )
+        self._attention.activated.connect(lambda _: self._change_attention(self._attention.currentData()))
+        self._grows = QCheckBox("Grow it while it catches too little")
+        self._grows.setToolTip("Doubles the attention budget until it catches most of the attention")
+        self._grows.toggled.connect(lambda grows: self._change(attention_grows=grows))
         self._text = QLineEdit()
         self._text.setAccessibleName("KV cache precision as text")
         self._text.setToolTip(
             "The whole precision as octavo ask --kv takes it, for example 0-7:8, 8-:k6v4, 12.h3:8"
         )
         self._text.editingFinished.connect(self._on_text)
+        self._text.textEdited.connect(lambda _: self._say(""))
         self._problem = plain_label(wraps=True)
         self._problem.setProperty("kind", "danger")
         self._lay_out()
@@ -58,7 +69,8 @@ class PrecisionDetails(QWidget):
     def set_spec(self, spec: KVSpec) -> None:
         """Show `spec`, silently."""
         self._spec = spec
-        with QSignalBlocker(self._hot), QSignalBlocker(self._warm):
+        with QSignalBlocker(self._hot), QSignalBlocker(self._warm), QSignalBlocker(self._grows):
+            self._grows.setChecked(spec.attention_grows)
             self._hot.setValue(spec.hot_pages)
             self._warm.setValue(spec.warm_pages)
         _fill(self._page, {size: f"{size} tokens" for size in PAGE_TOKENS}, spec.page_tokens)
@@ -70,6 +82,7 @@ class PrecisionDetails(QWidget):
             {pages: f"{pages} pages" if pages else "off" for pages in sorted(budgets, key=lambda n: n or 0)},
             spec.attention_pages,
         )
+        self._grows.setEnabled(spec.attention_pages is not None)
         self._text.setText(str(spec))
         self._text.setCursorPosition(0)
         self._say("")
@@ -99,12 +112,17 @@ class PrecisionDetails(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addLayout(grid)
+        column.addWidget(self._grows)
         column.addWidget(label)
         column.addWidget(self._text)
         column.addWidget(self._problem)
 
     def _change_page(self, page_tokens: int) -> None:
         self._change(page_tokens=page_tokens, group_size=min(self._spec.group_size, page_tokens))
+
+    def _change_attention(self, pages: int | None) -> None:
+        grows = self._spec.attention_grows and pages is not None
+        self._change(attention_pages=pages, attention_grows=grows)
 
     def _change(self, **changes: Any) -> None:
         self._choose(dataclasses.replace(self._spec, **changes))

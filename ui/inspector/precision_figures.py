@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QGridLayout, QVBoxLayout, QWidget
 
-from app.kv_text import bits_text, caught_text, pages_text
+from app.kv_text import bits_text, budget_text, pages_text
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
 from engine.kv.precision import BitsPair, KVSpec
@@ -57,9 +57,9 @@ class PrecisionFigures(QWidget):
         self._show_costs(spec, loaded, usage)
         self._set("In use now", format_nbytes(usage.nbytes) if usage else _NONE)
         self._set("Pages", pages_text(usage) if usage and usage.requested is not None else _NONE)
-        self._set("Attention", "" if usage is None or usage.caught is None else caught_text(usage.caught))
+        self._set("Attention", budget_text(usage) if usage else "")
         apart = held is not None and is_open and _is_apart(spec, held)
-        self._set("Requested", f"{requested_text(spec, held)} bits" if held and apart else "")
+        self._set("Requested", requested_text(spec, held) if held and apart else "")
         self._set("Held", held_text(held.usage) if held and apart else "")
         hints = _hints(spec, loaded, held if is_open else None)
         self._hint.setText("\n".join(hints))
@@ -94,10 +94,10 @@ def uniform_bits(spec: KVSpec) -> BitsPair | None:
 
 def requested_text(spec: KVSpec, held: HeldCache) -> str:
     """Return the bits that `spec` asks for: of rules by layer the mean, once the cache knows them."""
-    bits, usage = uniform_bits(spec), held.usage
+    bits, mean = uniform_bits(spec), held.usage.requested
     if bits is not None:
-        return str(bits)
-    return "other" if usage.requested is None or spec.rules != held.kv.rules else bits_text(usage.requested)
+        return f"{bits} bits"
+    return "custom" if mean is None or spec.rules != held.kv.rules else f"{bits_text(mean)} bits"
 
 
 def held_text(usage: KVUsage) -> str:

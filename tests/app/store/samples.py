@@ -24,7 +24,6 @@ USAGE = KVUsage(
     requested=(8.0, 4.0),
     effective=(8.0, 3.0),
     num_below=1,
-    attention_pages=None,
     attention_pages=8,
     caught=0.97,
 )

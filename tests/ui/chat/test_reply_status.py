@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 from engine.events import GenerationStats, StopReason
+from tests.app.store.samples import USAGE
 from ui.chat.reply_status import stats_text
 
 STATS = GenerationStats(
@@ -12,8 +13,8 @@ STATS = GenerationStats(
     ttft_s=0.844,
     prefill_tps=100,
     decode_tps=12.34,
-    kv_bits=4,
-    kv_nbytes=1,
+    kv="4",
+    kv_usage=USAGE,
     peak_nbytes=1,
     stop_reason=StopReason.END,
 )

@@ -9,6 +9,7 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QCheckBox,
+    QComboBox,
     QDoubleSpinBox,
     QPushButton,
     QSlider,
@@ -18,8 +19,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings
-from engine.events import GenerationStats, StopReason
-from engine.kv.precision import KVBits
+from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 from ui.inspector.pane import InspectorPane
 from ui.stored_settings import StoredSettings
@@ -46,28 +46,6 @@ def named(pane: QWidget, kind: type, name: str) -> QWidget:
     )
 
 
-def stats(kv_bits: int) -> GenerationStats:
-    return GenerationStats(100, 0, 10, 0.1, 50.0, 10.0, kv_bits, 1_234_567, 9_999, StopReason.END)
-
-
-def test_choosing_a_precision_changes_the_settings(pane: InspectorPane, stored: StoredSettings) -> None:
-    named(pane, QPushButton, "KV cache in 4 bits").click()
-    assert stored.value.kv_bits is KVBits.BITS_4
-
-
-def test_a_conversation_held_in_another_precision_is_said(pane: InspectorPane) -> None:
-    pane.set_held(stats(16), True)
-    hint = pane.precision._hint
-    assert hint.isHidden()
-    named(pane, QPushButton, "KV cache in 8 bits").click()
-    assert not hint.isHidden()
-    assert hint.text() == "This conversation is held in 16 bits; 8 bits apply from the next message."
-    pane.set_held(stats(16), False)
-    assert hint.isHidden()
-    pane.set_held(stats(8), True)
-    assert hint.isHidden()
-
-
 def test_slider_and_number_of_a_sampling_setting_agree(pane: InspectorPane, stored: StoredSettings) -> None:
     named(pane, QDoubleSpinBox, "Temperature").setValue(1.25)
     assert named(pane, QSlider, "Temperature slider").value() == 25
@@ -91,7 +69,8 @@ def test_a_slider_comes_to_where_it_is_pressed_and_follows_the_mouse(
 def test_the_wheel_is_left_to_the_pane_and_changes_no_value(
     pane: InspectorPane, stored: StoredSettings
 ) -> None:
-    for widget in [*pane.findChildren(QSlider), *pane.findChildren(QAbstractSpinBox)]:
+    kinds = (QSlider, QAbstractSpinBox, QComboBox)
+    for widget in [widget for kind in kinds for widget in pane.findChildren(kind)]:
         centre = QPointF(widget.rect().center())
         event = QWheelEvent(
             centre,
@@ -105,7 +84,7 @@ def test_the_wheel_is_left_to_the_pane_and_changes_no_value(
         )
         QApplication.sendEvent(widget, event)
         assert not event.isAccepted()
-    assert stored.value.sampling == SamplingParams()
+    assert stored.value == Settings()
 
 
 @pytest.mark.parametrize(
@@ -162,10 +141,11 @@ def test_settings_reach_the_disk_by_themselves(
 
 
 def test_a_second_pane_shows_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    chosen = Settings(kv_bits=KVBits.BITS_4, sampling=SamplingParams(top_p=0.5, seed=3), system_prompt="Hi")
+    chosen = Settings(kv=KVSpec.parse("4"), sampling=SamplingParams(top_p=0.5, seed=3), system_prompt="Hi")
     pane = InspectorPane(StoredSettings(tmp_path / "settings.toml", chosen))
     qtbot.addWidget(pane)
-    assert pane.precision.bits is KVBits.BITS_4
+    assert pane.precision.spec == KVSpec.parse("4")
+    assert named(pane, QSlider, "Bits of a cached key").value() == 2
     assert named(pane, QDoubleSpinBox, "Top-p").value() == 0.5
     assert named(pane, QSpinBox, "Seed").value() == 3
     assert pane.system_prompt.toPlainText() == "Hi"

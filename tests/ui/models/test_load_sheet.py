@@ -3,11 +3,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.models.library import InstalledModel
 from engine.backend import Backend, Device
-from engine.kv.precision import KVBits
+from engine.kv.precision import PRESETS, KVSpec
 from engine.model_info import ModelFormat, ModelInfo
 from tests.ui.conftest import WAIT_MS
 from ui.models.load_sheet import LoadSheet
@@ -39,7 +40,7 @@ def info_of(path: Path) -> ModelInfo:
 @pytest.fixture
 def sheet(qtbot: QtBot, tmp_path: Path, backend: Backend) -> LoadSheet:
     model = InstalledModel("big", tmp_path / "gone", "Big", 4 * GB, managed=True)
-    sheet = LoadSheet(model, KVBits.BITS_16, None)
+    sheet = LoadSheet(model, KVSpec.parse("16"), None)
     qtbot.addWidget(sheet)
     qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
     return sheet
@@ -69,15 +70,49 @@ def test_a_part_of_the_context_is_a_warning_and_a_lower_precision_holds_more(
     assert sheet._values["Context that fits"].text() == "10,000 of 32,768 tokens"
     assert sheet._values["KV cache per token"].text() == "20 KB"
     assert sheet._verdict.property("kind") == "warning"
-    sheet._precision._group.button(8).click()
-    assert sheet.bits is KVBits.BITS_8
+    press(sheet, "Precise")
+    assert sheet.kv == PRESETS["precise"]
     assert sheet._values["KV cache per token"].text() == "5.8 KB"
     assert sheet._values["Context that fits"].text() == "32,768 of 32,768 tokens"
 
 
+def press(sheet: LoadSheet, name: str) -> None:
+    next(button for button in sheet.findChildren(QPushButton) if button.text() == name).click()
+
+
+def test_a_precision_that_has_no_button_is_said_and_kept_until_one_is_pressed(
+    qtbot: QtBot, tmp_path: Path, backend: Backend
+) -> None:
+    custom = KVSpec.parse("0-9:8, 0:k6v4; hot=3")
+    model = InstalledModel("big", tmp_path / "gone", "Big", 4 * GB, managed=True)
+    sheet = LoadSheet(model, custom, None)
+    qtbot.addWidget(sheet)
+    qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
+    sheet._on_inspected((info_of(tmp_path), 100 * GB))
+    assert sheet.kv == custom
+    assert str(custom) in sheet._custom.text() and not sheet._custom.isHidden()
+    press(sheet, "16-bit")
+    assert sheet.kv == KVSpec.parse("16")
+    assert sheet._custom.isHidden()
+
+
+def test_a_precision_for_layers_that_the_model_lacks_is_refused_before_loading(
+    qtbot: QtBot, tmp_path: Path, backend: Backend
+) -> None:
+    model = InstalledModel("big", tmp_path / "gone", "Big", 4 * GB, managed=True)
+    sheet = LoadSheet(model, KVSpec.parse("0-10:8"), None)
+    qtbot.addWidget(sheet)
+    qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
+    sheet._on_inspected((info_of(tmp_path), 100 * GB))
+    assert not sheet._load.isEnabled()
+    assert "it has layers 0-9" in sheet._verdict.text()
+    press(sheet, "Compact")
+    assert sheet._load.isEnabled()
+
+
 def test_the_starter_model_is_described_before_it_is_loaded(qtbot: QtBot, starter_gguf: Path) -> None:
     model = InstalledModel("starter", starter_gguf, "SmolLM2", 1, managed=True)
-    sheet = LoadSheet(model, KVBits.BITS_4, None)
+    sheet = LoadSheet(model, PRESETS["balanced"], None)
     qtbot.addWidget(sheet)
     qtbot.waitUntil(sheet._load.isEnabled, timeout=WAIT_MS)
     assert sheet._title.text() == "SmolLM2-135M-Instruct"

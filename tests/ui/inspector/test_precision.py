@@ -1,0 +1,308 @@
+"""The panel of the KV precision, with figures made up and no model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeVar
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QSpinBox, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from engine.kv.precision import KV_BITS, PRESETS, BitsPair, KVSpec
+from engine.kv.usage import KVUsage
+from tests.app.store.samples import USAGE
+from tests.ui.conftest import figure
+from ui.inspector.precision import PrecisionPanel
+from ui.inspector.slider import Slider
+from ui.live_precision import HeldCache
+
+KEYS, VALUES = "Bits of a cached key", "Bits of a cached value"
+CUSTOM = KVSpec.parse("0-7:8, 8-:k6v4; page=128, group=32, hot=2, warm=0, attend=10, grow=1")
+W = TypeVar("W", bound=QWidget)
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> PrecisionPanel:
+    return shown(qtbot, KVSpec.parse("8"))
+
+
+def shown(qtbot: QtBot, spec: KVSpec) -> PrecisionPanel:
+    panel = PrecisionPanel(spec)
+    qtbot.addWidget(panel)
+    panel.resize(240, 700)
+    panel.show()
+    qtbot.waitExposed(panel)
+    return panel
+
+
+def named(panel: QWidget, kind: type[W], name: str) -> W:
+    return next(widget for widget in panel.findChildren(kind) if widget.accessibleName() == name)
+
+
+def chosen(panel: PrecisionPanel) -> list[KVSpec]:
+    """Collect what the user chooses from now on."""
+    specs: list[KVSpec] = []
+    panel.spec_chosen.connect(specs.append)
+    return specs
+
+
+def checked(panel: PrecisionPanel) -> list[str]:
+    return [button.text() for button in panel.findChildren(QPushButton) if button.isChecked()]
+
+
+def usage(**figures: object) -> KVUsage:
+    """A cache whose ten cold pages have the bits that were asked for."""
+    agreed = dataclasses.replace(
+        USAGE, cold_pages=10, requested=(8.0, 8.0), effective=(8.0, 8.0), num_below=0, attention_pages=None
+    )
+    return dataclasses.replace(agreed, **figures)
+
+
+def hold(panel: PrecisionPanel, kv: str, held: KVUsage, is_open: bool = True) -> None:
+    panel.set_held(HeldCache(1, KVSpec.parse(kv), held), is_open)
+
+
+def apart(panel: PrecisionPanel) -> tuple[str, str]:
+    return figure(panel, "KV precision requested"), figure(panel, "KV precision held")
+
+
+def hint(panel: PrecisionPanel) -> str:
+    label = panel._figures._hint
+    return "" if label.isHidden() else label.text()
+
+
+def test_every_stop_of_a_slider_is_a_precision_and_the_keyboard_reaches_it(
+    qtbot: QtBot, panel: PrecisionPanel
+) -> None:
+    specs = chosen(panel)
+    slider = named(panel, Slider, KEYS)
+    qtbot.keyClick(slider, Qt.Key.Key_End)
+    for _ in KV_BITS[1:]:
+        qtbot.keyClick(slider, Qt.Key.Key_Left)
+    assert [spec.bits(0, 0) for spec in specs] == [BitsPair(bits, 8) for bits in KV_BITS]
+    assert slider.accessibleDescription() == "2 bits"
+    qtbot.keyClick(named(panel, Slider, VALUES), Qt.Key.Key_Home)
+    assert specs[-1] == KVSpec.parse("2")
+
+
+def test_a_slider_that_is_dragged_chooses_once_it_is_let_go(qtbot: QtBot, panel: PrecisionPanel) -> None:
+    panel.set_spec(KVSpec.parse("16"))
+    specs = chosen(panel)
+    slider = named(panel, Slider, VALUES)
+    places = [QPoint(slider.centre_of(stop), slider.height() // 2) for stop in range(len(KV_BITS))]
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=places[-1])
+    for place in reversed(places):
+        qtbot.mouseMove(slider, place)
+    assert slider.value() == 0
+    assert specs == []
+    qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=places[0])
+    assert specs == [KVSpec.parse("k16v2")]
+
+
+@pytest.mark.parametrize("bits", KV_BITS)
+def test_a_press_on_a_number_or_on_the_groove_above_it_moves_the_handle_there(
+    qtbot: QtBot, panel: PrecisionPanel, bits: int
+) -> None:
+    slider = named(panel, Slider, KEYS)
+    stop = sorted(KV_BITS).index(bits)
+    for nudge in (-6, 0, 6):
+        panel.set_spec(KVSpec.parse("2" if bits == 16 else "16"))
+        place = QPoint(slider.centre_of(stop) + nudge, slider.height() // 2)
+        qtbot.mouseClick(slider, Qt.MouseButton.LeftButton, pos=place)
+        assert panel.spec.bits(0, 0).keys == bits
+        assert not slider.isSliderDown()
+    panel.set_spec(KVSpec.parse("2" if bits == 16 else "16"))
+    stops = slider.parentWidget().layout().itemAt(2).widget()
+    qtbot.mouseClick(stops, Qt.MouseButton.LeftButton, pos=QPoint(slider.centre_of(stop), 5))
+    assert panel.spec.bits(0, 0).keys == bits
+
+
+def test_a_preset_is_down_exactly_while_it_is_what_is_chosen(qtbot: QtBot, panel: PrecisionPanel) -> None:
+    specs = chosen(panel)
+    for name, spec in PRESETS.items():
+        named(panel, QPushButton, f"{name.capitalize()} KV cache precision").click()
+        assert specs[-1] == panel.spec == spec
+        assert checked(panel) == [name.capitalize()]
+    named(panel, QSpinBox, "Hot pages").setValue(7)
+    assert checked(panel) == []
+    named(panel, QSpinBox, "Hot pages").setValue(PRESETS["compact"].hot_pages)
+    assert checked(panel) == ["Compact"]
+
+
+def test_rules_by_layer_are_shown_and_outlive_every_other_change(qtbot: QtBot) -> None:
+    panel = shown(qtbot, CUSTOM)
+    assert panel._custom.isVisible()
+    assert panel._custom.text() == "Custom: 0-7:8, 8-:k6v4"
+    assert named(panel, Slider, KEYS).accessibleDescription() == "mixed"
+    assert named(panel, QComboBox, "Attention budget").currentText() == "10 pages"
+    named(panel, QSpinBox, "Warm pages").setValue(3)
+    assert panel.spec == dataclasses.replace(CUSTOM, warm_pages=3)
+    qtbot.mouseClick(named(panel, Slider, KEYS), Qt.MouseButton.LeftButton, pos=handle_of(panel, KEYS))
+    assert panel.spec.rules == CUSTOM.rules
+
+
+def handle_of(panel: PrecisionPanel, name: str) -> QPoint:
+    slider = named(panel, Slider, name)
+    return QPoint(slider.centre_of(slider.value()), slider.height() // 2)
+
+
+def test_a_slider_replaces_rules_by_layer_and_nothing_else(qtbot: QtBot) -> None:
+    panel = shown(qtbot, CUSTOM)
+    qtbot.keyClick(named(panel, Slider, VALUES), Qt.Key.Key_Left)
+    assert panel.spec == KVSpec.parse("k6v3; page=128, group=32, hot=2, warm=0, attend=10, grow=1")
+    assert panel._custom.isHidden()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "changes"),
+    [
+        ("Page size", "512 tokens", {"page_tokens": 512}),
+        ("Group size", "128", {"group_size": 128}),
+        ("Attention budget", "16 pages", {"attention_pages": 16}),
+        ("Attention budget", "off", {"attention_pages": None}),
+    ],
+)
+def test_each_choice_sets_its_field(
+    qtbot: QtBot, panel: PrecisionPanel, name: str, text: str, changes: dict[str, int]
+) -> None:
+    before = KVSpec.parse("0-7:8; attend=4")
+    panel.set_spec(before)
+    pick(panel, name, text)
+    assert panel.spec == dataclasses.replace(before, **changes)
+
+
+def pick(panel: PrecisionPanel, name: str, text: str) -> None:
+    combo = named(panel, QComboBox, name)
+    combo.setCurrentIndex(combo.findText(text))
+    combo.activated.emit(combo.currentIndex())
+
+
+def test_a_budget_that_grows_is_a_choice_while_there_is_a_budget(panel: PrecisionPanel) -> None:
+    grows = panel.findChild(QCheckBox)
+    assert not grows.isEnabled()
+    pick(panel, "Attention budget", "8 pages")
+    grows.click()
+    assert panel.spec == KVSpec.parse("8; attend=8, grow=1")
+    pick(panel, "Attention budget", "4 pages")
+    assert panel.spec == KVSpec.parse("8; attend=4, grow=1")
+    pick(panel, "Attention budget", "off")
+    assert panel.spec == KVSpec.parse("8")
+    assert not grows.isChecked() and not grows.isEnabled()
+
+
+def test_a_group_never_outgrows_its_page(qtbot: QtBot, panel: PrecisionPanel) -> None:
+    panel.set_spec(KVSpec.parse("8; page=256, group=128"))
+    pick(panel, "Page size", "64 tokens")
+    assert (panel.spec.page_tokens, panel.spec.group_size) == (64, 64)
+    group = named(panel, QComboBox, "Group size")
+    assert [group.itemText(index) for index in range(group.count())] == ["32", "64"]
+
+
+def test_a_number_of_pages_that_is_typed_counts_once_it_is_complete(
+    qtbot: QtBot, panel: PrecisionPanel
+) -> None:
+    panel.findChild(QToolButton).click()
+    specs = chosen(panel)
+    spin = named(panel, QSpinBox, "Warm pages")
+    spin.selectAll()
+    qtbot.keyClicks(spin, "120")
+    assert specs == []
+    qtbot.keyClick(spin, Qt.Key.Key_Return)
+    assert specs == [KVSpec.parse("8; warm=120")]
+
+
+def test_the_text_is_the_whole_precision_and_what_cannot_be_is_said(
+    qtbot: QtBot, panel: PrecisionPanel
+) -> None:
+    panel.findChild(QToolButton).click()
+    specs = chosen(panel)
+    field = named(panel, QLineEdit, "KV cache precision as text")
+    assert field.text() == "8"
+    field.selectAll()
+    qtbot.keyClicks(field, "0-7:8, 8-:7")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert panel._details._problem.text() == "'7' is no KV precision; choose 16, 8, 6, 5, 4, 3 or 2 bits."
+    assert specs == []
+    qtbot.keyClick(field, Qt.Key.Key_Backspace)
+    assert panel._details._problem.isHidden()
+    qtbot.keyClicks(field, "k6v4;grow=1,attend=10,hot=2,warm=0,group=32,page=128")
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert specs == [CUSTOM]
+    assert field.text() == str(CUSTOM)
+
+
+def test_the_rest_is_folded_away_until_it_is_wanted(panel: PrecisionPanel) -> None:
+    toggle = panel.findChild(QToolButton)
+    assert toggle.text() == "More"
+    assert not panel._details.isVisible()
+    toggle.click()
+    assert panel._details.isVisible()
+    toggle.click()
+    assert not panel._details.isVisible()
+
+
+def test_what_is_held_is_told_by_tier_and_in_bytes(panel: PrecisionPanel) -> None:
+    assert figure(panel, "KV memory now") == figure(panel, "KV pages by tier") == "–"
+    hold(panel, "8", usage())
+    assert figure(panel, "KV memory now") == "123 KB"
+    assert figure(panel, "KV pages by tier") == "1 hot, 2 warm, 10 cold"
+    assert figure(panel, "Attention caught by the budget") == ""
+    hold(panel, "8; attend=4", usage(attention_pages=4))
+    assert figure(panel, "Attention caught by the budget") == "97.0% caught by 4 pages"
+
+
+def test_requested_and_held_are_shown_apart_until_they_agree(panel: PrecisionPanel) -> None:
+    hold(panel, "8", usage())
+    assert apart(panel) == ("", "")
+    panel.set_spec(KVSpec.parse("4"))
+    assert apart(panel) == ("4 bits", "8 bits")
+    hold(panel, "4", usage(requested=(4.0, 4.0), effective=(4.0, 4.0)))
+    assert apart(panel) == ("", "")
+    assert hint(panel) == ""
+
+
+def test_pages_that_have_lost_bits_are_counted(panel: PrecisionPanel) -> None:
+    hold(panel, "8", usage(effective=(4.0, 4.0), num_below=10))
+    assert apart(panel) == ("8 bits", "4 bits")
+    assert hint(panel) == "10 pages stay at 4 bits until the conversation is read again."
+    hold(panel, "8", usage(effective=(7.6, 7.6), num_below=1))
+    assert apart(panel) == ("8 bits", "7.6 bits")
+    assert hint(panel) == "1 page stays at fewer bits until the conversation is read again."
+
+
+def test_rules_by_layer_are_requested_as_their_mean_once_the_cache_knows_them(qtbot: QtBot) -> None:
+    panel = shown(qtbot, CUSTOM)
+    held = usage(requested=(8.0, 8.0), effective=(4.0, 4.0), num_below=10)
+    hold(panel, "8; page=128, group=32", held)
+    assert apart(panel) == ("custom", "4 bits")
+    hold(panel, str(CUSTOM), dataclasses.replace(held, requested=(6.53, 5.07)))
+    assert apart(panel) == ("k6.5v5.1 bits", "4 bits")
+
+
+def test_a_page_or_group_size_that_waits_for_the_next_message_is_said(panel: PrecisionPanel) -> None:
+    hold(panel, "8", usage())
+    words = (
+        "The new page or group size takes effect with the next message, which reads the conversation again."
+    )
+    for text in ("8; page=128", "8; group=32"):
+        panel.set_spec(KVSpec.parse(text))
+        assert hint(panel) == words
+    panel.set_spec(KVSpec.parse("8"))
+    assert hint(panel) == ""
+
+
+def test_of_another_conversation_only_its_memory_is_told(panel: PrecisionPanel) -> None:
+    hold(panel, "8; page=64", usage(effective=(4.0, 4.0), num_below=10), is_open=False)
+    assert figure(panel, "KV memory now") == "123 KB"
+    assert apart(panel) == ("", "")
+    assert hint(panel) == ""
+
+
+def test_without_a_cold_page_there_are_no_bits_to_hold(panel: PrecisionPanel) -> None:
+    young = usage(cold_pages=0, effective=None)
+    hold(panel, "8", young)
+    assert apart(panel) == ("", "")
+    panel.set_spec(KVSpec.parse("4"))
+    assert apart(panel) == ("4 bits", "no cold page yet")
