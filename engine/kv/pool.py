@@ -44,7 +44,6 @@ class SlotPool:
         self._page_blocks = page_blocks
         self._free: list[int] = []
         self._num_slots = 0
-        self._rotates = part is Part.VALUES and self.is_quantized and can_rotate(head_dim)
         self.group_size = value_group(head_dim, group_size) if part is Part.VALUES else group_size
 
     @property
@@ -99,8 +98,7 @@ class SlotPool:
         """Undo the rotation and padding of values or sums of values, `[..., head_dim]`. Keys have none."""
         if self.part is Part.KEYS or not self.is_quantized:
             return values
-        values = values[..., : self._head_dim]
-        return mx.hadamard_transform(values) if self._rotates else values
+        return rotated(values[..., : self._head_dim])
 
     def matmul(self, left: mx.array, slots: mx.array, left_indices: mx.array | None = None) -> mx.array:
         """Multiply `left` with the blocks in `slots`, reading them where they lie.
@@ -152,11 +150,8 @@ class SlotPool:
         if not self.is_quantized:
             return (blocks,)
         if self.part is Part.VALUES:
-            if self._rotates:
-                blocks = mx.hadamard_transform(blocks)
             surplus = padded_dim(self._head_dim, self.group_size) - self._head_dim
-            if surplus:
-                blocks = mx.pad(blocks, [(0, 0), (0, 0), (0, surplus)])
+            blocks = mx.pad(rotated(blocks), [(0, 0), (0, 0), (0, surplus)])
         packed, scales, biases = mx.quantize(blocks, group_size=self.group_size, bits=self.bits)
         return packed, scales, biases
 
@@ -171,9 +166,11 @@ class SlotPool:
         mx.eval(self.arrays)
 
 
-def can_rotate(head_dim: int) -> bool:
-    """Whether MLX has a Hadamard matrix of this size: m * 2**k for m of 1, 12, 20 and 28."""
-    odd, power = head_dim, 1
-    while odd % 2 == 0:
-        odd, power = odd // 2, power * 2
-    return odd == 1 or (odd in (3, 5, 7) and power >= 4)
+def rotated(values: mx.array) -> mx.array:
+    """Rotate each `[..., head_dim]` by the Hadamard matrix of the largest power of two that divides the head.
+
+    In blocks where the head is no such power itself. Doing it again undoes it, as these matrices are symmetric,
+    which MLX's of 20 and 28 rows are not.
+    """
+    size = values.shape[-1] & -values.shape[-1]
+    return mx.hadamard_transform(mx.unflatten(values, -1, (-1, size))).flatten(-2)
