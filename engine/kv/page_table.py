@@ -53,6 +53,13 @@ class PageTable:
         self.next_position = 0
         self.version = 0
 
+    def __del__(self) -> None:
+        """Release the pages of a sequence that is dropped without being closed, which others may share.
+
+        Their memory is given back when the store next does that.
+        """
+        self.set_references(())
+
     @property
     def tokens(self) -> list[int]:
         """All tokens that the sequence has, in order."""
