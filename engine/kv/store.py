@@ -74,14 +74,15 @@ class PageStore:
     def lower(self, page: Page, tier: Tier, spec: KVSpec) -> bool:
         """Bring a page down to a tier and to that tier's bits; return whether any block changed.
 
-        What is at fewer bits already stays there: lost bits come back only by reading the text again.
+        What is at fewer bits or in a lower tier already stays there: lost bits come back only by reading the text
+        again.
         """
         moved = False
         for layer in self.shapes:
             wanted = self._bits(spec, tier, layer)
             for part, blocks, bits in zip(Part, (page.keys[layer], page.values[layer]), wanted, strict=True):
                 moved |= self._lower_blocks(layer, part, blocks, bits)
-        page.tier = tier
+        page.tier = max(page.tier, tier, key=list(Tier).index)  # a table may have it twice, in two tiers
         if moved:
             self._changed(page)
         return moved
