@@ -38,7 +38,7 @@ class DrivenWindow:
 
     def ask(self, question: str) -> None:
         """Type a question, send it and wait for the whole answer."""
-        already = self.states("user")
+        already, answered = self.states("user"), self.states("assistant")
         self._display.xdotool("type", "--delay", "30", question)
 
         def sent() -> bool:
@@ -47,9 +47,12 @@ class DrivenWindow:
             return self.states("user") != already
 
         wait_until(sent, ANSWER_TIMEOUT_S, "the question is sent")
-        wait_until(
-            lambda: self.states("assistant")[-1:] not in ([], ["streaming"]), ANSWER_TIMEOUT_S, "an answer"
-        )
+
+        def is_answered() -> bool:
+            *before, last = self.states("assistant") or ["streaming"]
+            return len(before) == len(answered) and last != "streaming"
+
+        wait_until(is_answered, ANSWER_TIMEOUT_S, "an answer")
 
     def states(self, role: str) -> list[str]:
         """Return the states of the messages of a role as the database has them, oldest first."""

@@ -157,6 +157,7 @@ def _count(name: str) -> QSpinBox:
 def _choice(name: str) -> QComboBox:
     combo = QComboBox()
     combo.setAccessibleName(name)
+    combo.view().setAccessibleName(name)
     return combo
 
 
