@@ -14,6 +14,7 @@ from engine.bench.kv.steps import measure_steps
 from engine.bench.kv.subjects import OctavoSubject, Subject, make_subject
 from engine.bench.prose import TEXT, require_tokens
 from engine.errors import OctavoError
+from engine.kv.cache import SequenceCache
 from engine.model import Model
 
 WITHOUT_MATPLOTLIB = """
@@ -60,6 +61,16 @@ def test_the_parts_of_a_step_are_measured_on_each_cache(
     assert home.scaled_dot_product_attention is attention
     offsets = {measured[kind].layers[0].offset for kind in (COLD_4, FEW_PAGES)}
     assert len(offsets) == 1
+
+
+def test_a_cache_still_knows_what_it_holds_after_its_steps_were_measured(starter: Model) -> None:
+    cache = SequenceCache(starter.module, COLD_4.spec)
+    subject = OctavoSubject(starter, cache)
+    for _ in subject.stream(require_tokens(starter.tokenizer, TEXT, 5), 2):
+        pass
+    measure_steps(starter, {COLD_4: subject}, 28, answer_tokens=2, runs=1)
+    assert cache.num_tokens == len(cache.tokens) == cache.layers[0].size()
+    assert cache.tokens[-1] == 28
 
 
 def test_the_whole_bench_has_a_row_for_each_cache(
