@@ -67,24 +67,13 @@ def bench_kv(path: Path, text: str, plan: KVBenchPlan, on_stage: OnStage) -> KVB
     from engine.bench.kv.mlx_lm import require_quantizable
 
     require_quantizable(model.module, model.info.name)
-    quality = _quality(model, tokens, on_stage)
     prefill, steps = _speed(model, tokens, plan, on_stage)
+    quality = _quality(model, tokens, on_stage)
     rows = tuple(
         Row(kind, quality.get(kind), prefill.get(kind), steps.get(kind))
         for kind in dict.fromkeys([*QUALITY_KINDS, *SPEED_KINDS, FEW_PAGES])
     )
     return KVBench(plan.num_tokens, setup, package_versions(), rows)
-
-
-def _quality(model: Model, tokens: Sequence[int], on_stage: OnStage) -> dict[CacheKind, Quality]:
-    from engine.bench.kv.quality import make_reader, measure_quality
-
-    return measure_quality(
-        make_reader(model.module, MLX_LM_16),
-        {kind: make_reader(model.module, kind) for kind in QUALITY_KINDS},
-        tokens,
-        partial(on_stage, "quality, all caches side by side", len(tokens)),
-    )
 
 
 def _speed(
@@ -107,3 +96,14 @@ def _speed(
         subjects[FEW_PAGES] = cold.with_spec(FEW_PAGES)
     on_stage("decode, by turns", 0, 0)
     return prefill, measure_steps(model, subjects, tokens[-1], plan.answer_tokens, plan.runs)
+
+
+def _quality(model: Model, tokens: Sequence[int], on_stage: OnStage) -> dict[CacheKind, Quality]:
+    from engine.bench.kv.quality import make_reader, measure_quality
+
+    return measure_quality(
+        make_reader(model.module, MLX_LM_16),
+        {kind: make_reader(model.module, kind) for kind in QUALITY_KINDS},
+        tokens,
+        partial(on_stage, "quality, all caches side by side", len(tokens)),
+    )
