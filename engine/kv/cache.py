@@ -229,6 +229,7 @@ class SequenceCache:
         other._watcher = Watcher(self.spec.attention_pages, self.spec.attention_grows)
         other.layers = [layer.fork(other._watcher) for layer in self._paged]
         other._begin(self._table.fork())
+        other.realign()  # a queued pass has put a token into the layers that is not committed
         return other
 
     def drop(self, start: int, stop: int) -> None:

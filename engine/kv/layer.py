@@ -231,9 +231,10 @@ class PagedLayer:
         mx.eval(self.state)
 
     def clear(self) -> None:
-        """Forget the open tokens and start at position 0."""
+        """Forget the open tokens and what was known of the pages, and start at position 0."""
         self._keys = self._values = None
         self._num_open = self.offset = 0
+        self._groups, self._stamp = [], None
 
     def set_open(self, keys: mx.array, values: mx.array, position: int) -> None:
         """Replace the open tokens by these, each `[kv_heads, tokens, dim]`, before position `position`."""
@@ -245,6 +246,7 @@ class PagedLayer:
     def keep_open(self, kept: BoolArray, position: int) -> None:
         """Keep those of the first open tokens that are marked, and drop all behind them."""
         if self._keys is None:
+            self.clear()
             self.offset = position
             return
         keys, values = self._open_arrays()
