@@ -2,8 +2,8 @@
 
 A block is what one KV head has of one page. Blocks of keys are stored transposed, `[head_dim, page_tokens]`,
 and quantized per channel, in groups along the tokens. Blocks of values are `[page_tokens, head_dim]`, rotated
-by a Hadamard matrix where there is one of the head's size, and quantized per token. Both are affine, with
-MLX's own packing, so that `mx.gather_qmm` reads them where they lie.
+by Hadamard matrices, and quantized per token. Both are affine, with MLX's own packing, so that
+`mx.gather_qmm` reads them where they lie.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ class SlotPool:
 def rotated(values: mx.array) -> mx.array:
     """Rotate each `[..., head_dim]` by the Hadamard matrix of the largest power of two that divides the head.
 
-    In blocks where the head is no such power itself. Doing it again undoes it, as these matrices are symmetric,
-    which MLX's of 20 and 28 rows are not.
+    In blocks where the head is no such power itself. Doing it again undoes it, as these matrices are
+    symmetric, which MLX's of 20 and 28 rows are not.
     """
     size = values.shape[-1] & -values.shape[-1]
     return mx.hadamard_transform(mx.unflatten(values, -1, (-1, size))).flatten(-2)

@@ -74,8 +74,8 @@ class PageStore:
     def lower(self, page: Page, tier: Tier, spec: KVSpec) -> bool:
         """Bring a page down to a tier and to that tier's bits; return whether any block changed.
 
-        What is at fewer bits or in a lower tier already stays there: lost bits come back only by reading the text
-        again.
+        What is at fewer bits or in a lower tier already stays there: lost bits come back only by reading the
+        text again.
         """
         moved = False
         for layer in self.shapes:
