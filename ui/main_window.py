@@ -161,8 +161,6 @@ class MainWindow(QMainWindow):
         self._splitter.setStretchFactor(1, 1)
         self._splitter.setStretchFactor(2, 0)
         self.conversations.setMinimumWidth(200)
-        self.inspector.setMinimumWidth(250)
-        self.inspector.setMaximumWidth(420)
         self.setCentralWidget(self._splitter)
 
     def _commands(self) -> Commands:

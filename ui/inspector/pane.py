@@ -15,6 +15,8 @@ from ui.live_precision import HeldCache
 from ui.stored_settings import StoredSettings
 
 _PROMPT_DELAY_MS = 400
+_MIN_WIDTH = 270
+_MAX_WIDTH = 420
 
 
 class InspectorPane(QWidget):
@@ -41,6 +43,8 @@ class InspectorPane(QWidget):
         self._prompt_timer.timeout.connect(self.commit)
         self.system_prompt.textChanged.connect(self._prompt_timer.start)
         self._lay_out()
+        self.setMinimumWidth(_MIN_WIDTH)
+        self.setMaximumWidth(_MAX_WIDTH)
         self._show(settings.value)
         settings.changed.connect(self._on_settings)
 

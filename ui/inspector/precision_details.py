@@ -48,7 +48,7 @@ class PrecisionDetails(QWidget):
         self._group.activated.connect(lambda _: self._change(group_size=self._group.currentData()))
         self._attention = _choice("Attention budget")
         self._attention.activated.connect(lambda _: self._change_attention(self._attention.currentData()))
-        self._grows = QCheckBox("Grow it while it catches too little")
+        self._grows = QCheckBox("Let attention grow")
         self._grows.setToolTip("Doubles the attention budget until it catches most of the attention")
         self._grows.toggled.connect(lambda grows: self._change(attention_grows=grows))
         self._text = QLineEdit()
@@ -93,7 +93,7 @@ class PrecisionDetails(QWidget):
             ("Warm pages", self._warm, "The pages after those, kept at 8 bits or more"),
             ("Page size", self._page, "Tokens in a page; another size reads the conversation again"),
             ("Group size", self._group, "Numbers that share a scale; another reads the conversation again"),
-            ("Attention budget", self._attention, "Writing looks at this many pages of each precision only"),
+            ("Attention", self._attention, "Writing looks at this many pages of each precision only"),
         )
         grid = QGridLayout()
         grid.setColumnStretch(0, 1)

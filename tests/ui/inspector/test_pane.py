@@ -12,8 +12,10 @@ from PySide6.QtWidgets import (
     QComboBox,
     QDoubleSpinBox,
     QPushButton,
+    QScrollArea,
     QSlider,
     QSpinBox,
+    QToolButton,
     QWidget,
 )
 from pytestqt.qtbot import QtBot
@@ -21,8 +23,11 @@ from pytestqt.qtbot import QtBot
 from app.settings import Settings, load_settings
 from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
+from tests.app.store.samples import USAGE
 from ui.inspector.pane import InspectorPane
+from ui.live_precision import HeldCache
 from ui.stored_settings import StoredSettings
+from ui.theme import Theme
 
 
 @pytest.fixture
@@ -44,6 +49,17 @@ def named(pane: QWidget, kind: type, name: str) -> QWidget:
         for widget in pane.findChildren(kind)
         if name in (widget.accessibleName(), widget.text() if hasattr(widget, "text") else "")
     )
+
+
+def test_nothing_is_wider_than_the_narrowest_pane(qtbot: QtBot, pane: InspectorPane) -> None:
+    Theme.current().set_choice("light")
+    pane.set_held(HeldCache(1, KVSpec.parse("2; page=64"), USAGE), True)
+    pane.findChild(QToolButton).click()
+    named(pane, QDoubleSpinBox, "Repetition penalty").setValue(1)
+    pane.resize(pane.minimumWidth(), 600)
+    area = pane.findChild(QScrollArea)
+    qtbot.waitUntil(area.verticalScrollBar().isVisible)
+    assert area.widget().minimumSizeHint().width() <= area.viewport().width()
 
 
 def test_slider_and_number_of_a_sampling_setting_agree(pane: InspectorPane, stored: StoredSettings) -> None:
