@@ -270,6 +270,7 @@ class SequenceCache:
         self._keep(np.arange(self.num_tokens) >= at)
         self._table.set_references((*head._table.references, *self._table.references))
         head.close()
+        self._move_tiers()
 
     def rebuild(self) -> None:
         """Read the tokens again from position 0 on: all lost bits and unused positions come back."""

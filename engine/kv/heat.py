@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import cast
@@ -11,6 +12,7 @@ import numpy as np
 
 from engine.kv.attention import Partial, choose_pages, page_scores
 from engine.kv.groups import MASKED, PageGroup
+from engine.kv.page import Page
 from engine.kv.page_table import PageReference
 
 SAMPLE_EVERY_TOKENS = 16
@@ -95,9 +97,10 @@ class HeatSampler:
         self._queued = self._watcher.sample = self._watcher.sampled_layer = None
 
     def _learn(self, sample: Sample, references: Sequence[PageReference]) -> None:
-        shares = np.array(sample.page_mass).tolist()
-        for reference, share in zip(references, shares, strict=False):
-            page = reference.page
+        shares: Counter[Page] = Counter()
+        for reference, share in zip(references, np.array(sample.page_mass).tolist(), strict=False):
+            shares[reference.page] += share
+        for page, share in shares.items():
             page.heat = _average(page.heat, share)
             if share >= ACCESS_SHARE:
                 page.last_access = self._num_decoded

@@ -64,3 +64,16 @@ def test_layers_take_turns_and_what_is_read_much_becomes_hot() -> None:
     assert hot.heat == pytest.approx(0.5 * (1 - 0.9**4))
     assert hot.last_access > 3 * SAMPLE_EVERY_TOKENS
     assert [(page.heat, page.last_access) for page in cold] == [(0, 0), (0, 0)]
+
+
+def test_a_page_that_a_table_has_twice_gets_the_heat_of_both_places() -> None:
+    watcher = Watcher()
+    first, second = pages(2)
+    decode(HeatSampler(watcher, [0]), watcher, [first, second, first], caught=1, samples=1)
+    assert first.page.heat == pytest.approx(0.1 * 0.5)
+    watcher.sample = Sample(mx.array([0.25, 0.25, 0.5]), mx.array(1.0))
+    sampler = HeatSampler(watcher, [0])
+    for _ in range(2):
+        sampler.step([first, second, first])
+    assert first.page.heat == pytest.approx(0.9 * 0.05 + 0.1 * 0.75)
+    assert second.page.heat == pytest.approx(0.1 * 0.25)
