@@ -266,7 +266,6 @@ class SequenceCache:
         head.truncate(at)
         head._read_all(tokens)
         head._seal_rest()
-        self._seal_rest()
         self._keep(np.arange(self.num_tokens) >= at)
         self._table.set_references((*head._table.references, *self._table.references))
         head.close()
