@@ -127,7 +127,8 @@ class Engine:
         """Answer a conversation: yield progress, tokens and at last the figures.
 
         `wanted_kv` tells the precision that the user wants now. A change reaches the cache before the next
-        prefill chunk or token, with a `PrecisionChanged`.
+        prefill chunk or token, with a `PrecisionChanged`; one at which the reply might no longer fit into
+        memory waits for the next.
 
         Raises:
             ModelError: no model is loaded.
@@ -142,6 +143,7 @@ class Engine:
             limit_tokens = min(limit_tokens, request.max_context)
         _require_room(len(prompt), limit_tokens)
         cache = self._cache_for(prompt, request.kv)
+        longest = min(limit_tokens, len(prompt) + request.sampling.max_tokens)
         generation = Generation(
             self._model,
             cache,
@@ -149,7 +151,7 @@ class Engine:
             request.sampling,
             limit_tokens=limit_tokens,
             cancel=cancel,
-            wanted_kv=wanted_kv or (lambda: request.kv),
+            wanted_kv=_Followed(wanted_kv, request.kv, self.loaded, longest) if wanted_kv else None,
         )
         try:
             yield from generation.events()
@@ -181,6 +183,26 @@ class Engine:
             cache.clear()
         self._cache = cache
         return cache
+
+
+class _Followed:
+    """The precision that a reply follows: what the user wants now, as long as `longest` tokens fit at it."""
+
+    def __init__(
+        self, wanted: Callable[[], KVSpec], first: KVSpec, loaded: LoadedModel, longest: int
+    ) -> None:
+        self._wanted = wanted
+        self._seen = self._kv = first
+        self._loaded = loaded
+        self._longest = longest
+
+    def __call__(self) -> KVSpec:
+        wanted = self._wanted()
+        if wanted != self._seen:
+            self._seen = wanted
+            if self._loaded.plan_at(wanted).fitting_tokens >= self._longest:
+                self._kv = wanted
+        return self._kv
 
 
 def _same_pages(one: KVSpec, other: KVSpec) -> bool:

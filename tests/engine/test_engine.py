@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 from pathlib import Path
 
@@ -9,15 +10,18 @@ import mlx.core as mx
 import pytest
 
 from engine.backend import Backend
+from engine.budget import RESERVE_NBYTES
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
-from engine.events import Finished, GenerationStats, LoadProgress
+from engine.events import Finished, GenerationStats, LoadProgress, PrecisionChanged
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
 
 EXACT = KVSpec.parse("16")
+TIGHT = RESERVE_NBYTES + 30 * 46_080
+"""Leaves room for 30 tokens at 16 bits, for a hundred at 8."""
 
 
 def load(engine: Engine, path: Path, cancel: CancelToken | None = None) -> list[LoadProgress]:
@@ -73,6 +77,20 @@ def test_pages_of_another_size_read_everything_anew(engine: Engine) -> None:
 def test_a_layer_that_the_model_lacks_is_refused(engine: Engine) -> None:
     with pytest.raises(OctavoError, match="layers 0-29, heads 0-2"):
         answer(engine, "Why is the sky blue?", KVSpec.parse("16, 30:8"))
+
+
+def test_a_change_that_the_reply_would_not_fit_at_waits_for_the_next(engine: Engine) -> None:
+    assert engine.loaded is not None
+    small = dataclasses.replace(
+        engine.loaded.plan, available_nbytes=engine.loaded.plan.weights_nbytes + TIGHT
+    )
+    engine.loaded = dataclasses.replace(engine.loaded, plan=small)
+    wanted = iter([KVSpec.parse("4"), EXACT, EXACT, EXACT])
+    asked = request("Why is the sky blue?", KVSpec.parse("8"))
+    events = list(engine.generate(asked, CancelToken(), lambda: next(wanted, EXACT)))
+    changes = [event.usage.requested for event in events if isinstance(event, PrecisionChanged)]
+    assert changes == [(4, 4)]
+    assert isinstance(events[-1], Finished) and events[-1].stats.kv == "4"
 
 
 def test_between_replies_a_lower_precision_applies_at_once_and_a_higher_one_waits(engine: Engine) -> None:
