@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from engine.backend import Backend
 from engine.errors import ModelError
+from engine.kv import room
 from engine.kv.precision import KVSpec, LayerShape
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
@@ -26,7 +29,8 @@ class LoadPlan:
 
     Attributes:
         weights_nbytes: bytes of the weights in memory.
-        kv_nbytes_per_token: bytes of keys and values that one token adds, all layers.
+        kv_nbytes_per_token: bytes of keys and values that a token keeps once its page is cold, all layers.
+        kv_nbytes: bytes of the whole KV cache with `fitting_tokens`.
         available_nbytes: memory that could be had when the plan was made.
         context_tokens: positions that the model was made for.
         fitting_tokens: tokens that fit what the weights leave, at most `context_tokens`.
@@ -35,6 +39,7 @@ class LoadPlan:
 
     weights_nbytes: int
     kv_nbytes_per_token: int
+    kv_nbytes: int
     available_nbytes: int
     context_tokens: int
     fitting_tokens: int
@@ -63,6 +68,11 @@ def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
     return math.ceil(kv.kv_nbytes_per_token(_shapes(info), backend.activation_nbytes))
 
 
+def kv_nbytes(info: ModelInfo, backend: Backend, kv: KVSpec, num_tokens: int) -> int:
+    """Return the most bytes that the KV cache takes while a text grows to `num_tokens`."""
+    return math.ceil(room.kv_nbytes(kv, num_tokens, _shapes(info), backend.activation_nbytes))
+
+
 def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
     """Return the bits that a cached number costs on average in a cold page, with scales and biases."""
     return kv.effective_bits(_shapes(info), backend.activation_nbytes)
@@ -74,21 +84,31 @@ def _shapes(info: ModelInfo) -> list[LayerShape]:
 
 def plan_load(info: ModelInfo, backend: Backend, kv: KVSpec, available_nbytes: int) -> LoadPlan:
     """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded."""
+
+    def taken_nbytes(num_tokens: int) -> int:
+        return kv_nbytes(info, backend, kv, num_tokens)
+
     usable = available_nbytes - RESERVE_NBYTES
-    per_token = kv_nbytes_per_token(info, backend, kv)
     float32_nbytes = info.num_parameters * FLOAT32_NBYTES
-    floor_nbytes = MIN_CONTEXT_TOKENS * per_token
+    floor_nbytes = taken_nbytes(min(MIN_CONTEXT_TOKENS, info.context_tokens))
     dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= usable
     if dequantize:
         weights_nbytes = float32_nbytes
     else:
         weights_nbytes = info.packed_nbytes + info.num_plain_values * backend.activation_nbytes
-    fitting = max(0, usable - weights_nbytes) // per_token
+    fitting = _most_tokens(info.context_tokens, usable - weights_nbytes, taken_nbytes)
     return LoadPlan(
         weights_nbytes=weights_nbytes,
-        kv_nbytes_per_token=per_token,
+        kv_nbytes_per_token=kv_nbytes_per_token(info, backend, kv),
+        kv_nbytes=taken_nbytes(fitting),
         available_nbytes=available_nbytes,
         context_tokens=info.context_tokens,
-        fitting_tokens=min(fitting, info.context_tokens),
+        fitting_tokens=fitting,
         dequantize=dequantize,
     )
+
+
+def _most_tokens(context_tokens: int, room_nbytes: int, taken_nbytes: Callable[[int], int]) -> int:
+    """Return the most tokens, up to the context, that take no more than the room."""
+    fitting = bisect.bisect_right(range(1, context_tokens + 1), room_nbytes, key=taken_nbytes)
+    return int(fitting)

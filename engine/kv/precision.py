@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 from engine.errors import OctavoError
 
@@ -20,12 +18,20 @@ MOST = 999_999
 """The largest layer, head or number of pages that can be written."""
 
 
+class PrecisionError(OctavoError):
+    """A precision that the loaded model cannot have."""
+
+
 class Tier(enum.Enum):
     """How exactly a page is kept at present."""
 
     HOT = "hot"
     WARM = "warm"
     COLD = "cold"
+
+
+LEAST_BITS = {Tier.HOT: 16, Tier.WARM: 8, Tier.COLD: 2}
+"""What a tier keeps at least, whatever the rules say."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class BitsPair:
     def __post_init__(self) -> None:
         for bits in (self.keys, self.values):
             if type(bits) is not int or bits not in KV_BITS:
-                raise OctavoError(f"'{bits}' is no KV precision; choose {_either(KV_BITS)} bits.")
+                raise OctavoError(f"'{bits}' is no KV precision; choose {either(KV_BITS)} bits.")
 
     def __str__(self) -> str:
         return f"{self.keys}" if self.keys == self.values else f"k{self.keys}v{self.values}"
@@ -112,13 +118,13 @@ class KVSpec:
 
     def __post_init__(self) -> None:
         if not self.rules:
-            raise OctavoError(f"A KV precision without rules says nothing; write {_HOW}.")
+            raise OctavoError(f"A KV precision without rules says nothing; write {HOW}.")
         _require_choice("page", self.page_tokens, PAGE_TOKENS)
         _require_choice("group", self.group_size, GROUP_SIZES)
         if self.group_size > self.page_tokens:
             raise OctavoError(
                 f"'group={self.group_size}' is more than a page of {self.page_tokens} tokens holds; choose "
-                f"{_either([size for size in GROUP_SIZES if size <= self.page_tokens])}, or a larger page."
+                f"{either([size for size in GROUP_SIZES if size <= self.page_tokens])}, or a larger page."
             )
         _require_count(f"hot={self.hot_pages}", self.hot_pages)
         _require_count(f"warm={self.warm_pages}", self.warm_pages)
@@ -134,24 +140,15 @@ class KVSpec:
         Before the `;` are rules, of which the first may be a preset's name; bits alone are for all layers.
         Case and spaces do not matter. What cannot be is an `OctavoError` that quotes it and names what can.
         """
-        if inside := re.search(r"[0-9]+\s+[0-9]+", text):
-            raise OctavoError(f"{_quoted(inside[0])} has a space between digits; put a comma between rules.")
-        before, semicolon, after = "".join(text.split()).lower().partition(";")
-        pieces = before.split(",")
-        options = after.split(",") if semicolon else []
-        if "" in pieces + options:
-            raise OctavoError(f"{_quoted(text)} has an empty rule or option; write {_HOW}.")
-        preset = PRESETS.get(pieces[0])
-        rules = tuple(_rule(piece) for piece in (pieces[1:] if preset else pieces))
-        if preset:
-            return replace(preset, rules=preset.rules + rules, **_options(options))
-        return cls(rules, **_options(options))
+        from engine.kv.precision_text import parse  # it builds these classes
+
+        return parse(text)
 
     def __str__(self) -> str:
         rules = ", ".join(str(rule) for rule in self.rules)
         options = ", ".join(
             f"{name}={int(getattr(self, field))}"
-            for name, field in _OPTIONS.items()
+            for name, field in OPTIONS.items()
             if getattr(self, field) != getattr(KVSpec, field)
         )
         return f"{rules}; {options}" if options else rules
@@ -164,17 +161,18 @@ class KVSpec:
     def tier_bits(self, tier: Tier, layer: int, head: int) -> BitsPair:
         """Return the bits of a KV head in a page of this tier: 16 when hot, at least 8 when warm."""
         cold = self.bits(layer, head)
-        least = {Tier.HOT: 16, Tier.WARM: 8, Tier.COLD: 2}[tier]
+        least = LEAST_BITS[tier]
         return BitsPair(max(least, cold.keys), max(least, cold.values))
 
     def require_fit(self, num_layers: int, num_kv_heads: int) -> None:
-        """Raise an `OctavoError` when a rule names a layer or a KV head that the model does not have."""
+        """Raise a `PrecisionError` when a rule names a layer or a KV head that the model does not have."""
         for rule in self.rules:
             named = rule.first if rule.last is None else rule.last
             if named >= num_layers or (rule.head or 0) >= num_kv_heads:
-                raise OctavoError(
+                raise PrecisionError(
                     f"'{rule}' names what this model does not have; it has layers 0-{num_layers - 1}, "
-                    f"heads 0-{num_kv_heads - 1}."
+                    f"heads 0-{num_kv_heads - 1}. Change the KV precision, in the window's right pane or "
+                    "with --kv."
                 )
 
     def kv_nbytes_per_token(self, shapes: Sequence[LayerShape], activation_nbytes: int) -> float:
@@ -186,11 +184,8 @@ class KVSpec:
         for layer, shape in enumerate(shapes):
             for head in range(shape.num_kv_heads):
                 bits = self.bits(layer, head)
-                group = value_group(shape.value_dim, self.group_size)
-                padded = padded_dim(shape.value_dim, self.group_size)
-                value_dim = shape.value_dim if bits.values == 16 else padded
-                nbytes += _nbytes(shape.key_dim, bits.keys, self.group_size, activation_nbytes)
-                nbytes += _nbytes(value_dim, bits.values, group, activation_nbytes)
+                nbytes += key_nbytes(shape.key_dim, bits.keys, self.group_size, activation_nbytes)
+                nbytes += value_nbytes(shape.value_dim, bits.values, self.group_size, activation_nbytes)
         return nbytes
 
     def effective_bits(self, shapes: Sequence[LayerShape], activation_nbytes: int) -> float:
@@ -214,6 +209,17 @@ def padded_dim(head_dim: int, group_size: int) -> int:
     return -(-head_dim // group) * group
 
 
+def key_nbytes(head_dim: int, bits: int, group_size: int, activation_nbytes: int) -> float:
+    """Return the bytes of one key of a KV head in a page, which is quantized per channel."""
+    return _nbytes(head_dim, bits, group_size, activation_nbytes)
+
+
+def value_nbytes(head_dim: int, bits: int, group_size: int, activation_nbytes: int) -> float:
+    """Return the bytes of one value of a KV head in a page, which is quantized per token."""
+    dim = head_dim if bits == 16 else padded_dim(head_dim, group_size)
+    return _nbytes(dim, bits, value_group(head_dim, group_size), activation_nbytes)
+
+
 def _nbytes(numbers: int, bits: int, group: int, activation_nbytes: int) -> float:
     """Return the bytes of numbers at these bits; each group has a scale and a bias, both activations."""
     if bits == 16:
@@ -221,59 +227,9 @@ def _nbytes(numbers: int, bits: int, group: int, activation_nbytes: int) -> floa
     return numbers * (bits / 8 + 2 * activation_nbytes / group)
 
 
-def _rule(piece: str) -> PrecisionRule:
-    """Return the rule that a piece of text without spaces means."""
-    where, colon, bits = piece.rpartition(":")
-    if not colon:
-        return PrecisionRule(0, None, None, _bits(piece, piece))
-    match = re.fullmatch(r"([0-9]+)(?:(-)([0-9]*))?(?:\.h([0-9]+))?", where)
-    if match is None:
-        problem = "names a head without its layer" if re.match(r"\.?h[0-9]", where) else "names no layers"
-        raise OctavoError(f"{_quoted(piece)} {problem}; write {_HOW}.")
-    first = _number(match[1])
-    last = first if not match[2] else _number(match[3]) if match[3] else None
-    return PrecisionRule(first, last, _number(match[4]) if match[4] else None, _bits(bits, piece))
-
-
-def _bits(text: str, piece: str) -> BitsPair:
-    """Return the bits that `text`, a part of `piece`, means."""
-    if text in PRESETS:
-        raise OctavoError(f"{_quoted(piece)} has a preset, which is for all layers: put it first and alone.")
-    match = re.fullmatch(r"([0-9]+)|k([0-9]+)v([0-9]+)", text)
-    if match is None:
-        raise OctavoError(f"{_quoted(piece)} gives no KV precision; write {_HOW}.")
-    return BitsPair(_number(match[1] or match[2]), _number(match[1] or match[3]))
-
-
-def _options(pieces: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of a `KVSpec` that the text after the `;` sets."""
-    fields: dict[str, Any] = {}
-    for piece in pieces:
-        name, _, value = piece.partition("=")
-        if name not in _OPTIONS or not re.fullmatch(r"-?[0-9]+", value):
-            known = _either([f"{option}=NUMBER" for option in _OPTIONS])
-            raise OctavoError(f"{_quoted(piece)} is no option; choose {known}.")
-        if _OPTIONS[name] in fields:
-            raise OctavoError(f"{_quoted(piece)} is a second {name}; each option is given once.")
-        fields[_OPTIONS[name]] = _flag(piece, value) if name == "grow" else _number(value)
-    return fields
-
-
-def _flag(piece: str, value: str) -> bool:
-    if value not in ("0", "1"):
-        raise OctavoError(f"{_quoted(piece)} cannot be; choose grow=0 or grow=1.")
-    return value == "1"
-
-
-def _number(digits: str) -> int:
-    if len(digits) > 20:  # Python itself refuses thousands of digits with another error
-        raise OctavoError(f"{_quoted(digits)} is too large; the largest number here is {MOST}.")
-    return int(digits)
-
-
 def _require_choice(name: str, value: int, allowed: Sequence[int]) -> None:
     if type(value) is not int or value not in allowed:
-        raise OctavoError(f"'{name}={value}' cannot be; choose {_either(allowed)}.")
+        raise OctavoError(f"'{name}={value}' cannot be; choose {either(allowed)}.")
 
 
 def _require_count(piece: str, value: int, least: int = 0) -> None:
@@ -281,11 +237,8 @@ def _require_count(piece: str, value: int, least: int = 0) -> None:
         raise OctavoError(f"'{piece}' cannot be; it is a whole number from {least} to {MOST}.")
 
 
-def _quoted(text: str) -> str:
-    return f"'{text}'" if len(text) <= 40 else f"'{text[:40]}…'"
-
-
-def _either(allowed: Iterable[object]) -> str:
+def either(allowed: Iterable[object]) -> str:
+    """Return a choice in words: `32, 64 or 128`."""
     *most, last = (str(value) for value in allowed)
     return f"{', '.join(most)} or {last}"
 
@@ -296,7 +249,7 @@ PRESETS = {
     "compact": KVSpec((PrecisionRule(0, None, None, BitsPair(4, 3)),), hot_pages=1, warm_pages=2),
 }
 """Names that stand for a precision of all layers."""
-_OPTIONS = {
+OPTIONS = {
     "page": "page_tokens",
     "group": "group_size",
     "hot": "hot_pages",
@@ -304,7 +257,9 @@ _OPTIONS = {
     "attend": "attention_pages",
     "grow": "attention_grows",
 }
-_HOW = (
-    f"{_either(KV_BITS)} bits as 8 or k8v4, for some layers as 0-7:8, 8-:4 or 12.h3:8, "
-    f"or a preset ({_either(PRESETS)})"
+"""The fields of a `KVSpec` by their names in text, after the `;`."""
+HOW = (
+    f"{either(KV_BITS)} bits as 8 or k8v4, for some layers as 0-7:8, 8-:4 or 12.h3:8, "
+    f"or a preset ({either(PRESETS)})"
 )
+"""How a precision is written, for messages."""

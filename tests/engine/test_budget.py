@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from engine.backend import Backend, Device
-from engine.budget import RESERVE_NBYTES, kv_nbytes_per_token, plan_load
+from engine.budget import RESERVE_NBYTES, kv_nbytes, kv_nbytes_per_token, plan_load
 from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.inspection import inspect_model
@@ -67,10 +67,36 @@ def test_heads_that_64_does_not_divide_cost_more() -> None:
 
 def test_what_the_weights_leave_is_the_context_that_fits() -> None:
     info = model_info(layers=40, kv_heads=8)
-    plan = plan_load(info, METAL, KVSpec.parse("16"), RESERVE_NBYTES + info.weights_nbytes + 1000 * 163_840)
+    # At 16 bits each token takes 163,840 bytes. A page is open, three are sealed, one is to spare.
+    room = RESERVE_NBYTES + info.weights_nbytes + 5 * 256 * 163_840
+    plan = plan_load(info, METAL, KVSpec.parse("16"), room)
     assert plan.fits
-    assert plan.fitting_tokens == 1000
+    assert plan.fitting_tokens == 4 * 256 - 1
+    assert plan.kv_nbytes == 5 * 256 * 163_840
+    assert plan_load(info, METAL, KVSpec.parse("16"), room - 1).fitting_tokens == 3 * 256 - 1
     assert not plan.dequantize
+
+
+@pytest.mark.parametrize("kv", ["16", "4", "2; hot=0, warm=0", "2; hot=50", "2; hot=9999", "k4v3; attend=8"])
+@pytest.mark.parametrize("room_nbytes", [GIB // 4, GIB, 5 * GIB])
+def test_one_token_more_than_the_plan_says_would_not_fit(kv: str, room_nbytes: int) -> None:
+    info, spec = model_info(layers=40, kv_heads=8), KVSpec.parse(kv)
+    plan = plan_load(info, METAL, spec, RESERVE_NBYTES + info.weights_nbytes + room_nbytes)
+    assert plan.kv_nbytes == kv_nbytes(info, METAL, spec, plan.fitting_tokens) <= room_nbytes
+    if plan.fitting_tokens < plan.context_tokens:
+        assert kv_nbytes(info, METAL, spec, plan.fitting_tokens + 1) > room_nbytes
+
+
+def test_pages_that_stay_exact_leave_room_for_fewer_tokens() -> None:
+    info = model_info(layers=40, kv_heads=8)
+    room = RESERVE_NBYTES + info.weights_nbytes + GIB
+    fitting = [
+        plan_load(info, METAL, KVSpec.parse(f"2; hot={hot}"), room).fitting_tokens for hot in (0, 5, 9999)
+    ]
+    exact = plan_load(info, METAL, KVSpec.parse("16"), room).fitting_tokens
+    assert fitting == sorted(fitting, reverse=True)
+    assert fitting[0] > 5 * fitting[-1]
+    assert fitting[-1] == pytest.approx(exact, rel=0.01)
 
 
 def test_memory_beyond_need_is_limited_by_the_models_own_context() -> None:

@@ -15,6 +15,7 @@ from engine.kv.precision import (
     BitsPair,
     KVSpec,
     LayerShape,
+    PrecisionError,
     PrecisionRule,
     Tier,
     padded_dim,
@@ -226,7 +227,7 @@ def test_what_the_model_has_fits(text: str) -> None:
 
 @pytest.mark.parametrize("rule", ["30:8", "0-30:8", "30-:8", "0.h3:8", "12-99.h0:k8v4"])
 def test_a_layer_or_head_that_the_model_lacks_is_named_beside_the_last_ones(rule: str) -> None:
-    with pytest.raises(OctavoError, match=r"layers 0-29, heads 0-2\.$") as raised:
+    with pytest.raises(PrecisionError, match=r"layers 0-29, heads 0-2\. Change .* --kv\.$") as raised:
         KVSpec.parse(f"4, {rule}").require_fit(num_layers=30, num_kv_heads=3)
     assert f"'{rule}'" in str(raised.value)
 
