@@ -6,9 +6,9 @@ it is replaced by one that hands views of the paged cache to their layer and eve
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
@@ -19,18 +19,14 @@ from engine.kv.layer import PagedLayer, PagedView
 _NAME = "scaled_dot_product_attention"
 
 
-def dispatch_attention(model: nn.Module) -> None:
-    """Lead the attention of all layers of a model through the paged cache; a second time changes nothing."""
-    for name in {type(module).__module__ for module in model.modules()}:
-        module = sys.modules[name]
-        original = getattr(module, _NAME, None)
-        if name.startswith("mlx_lm.") and original is not None and not hasattr(original, "__wrapped__"):
-            setattr(module, _NAME, _dispatching(original))
+@dataclass(frozen=True)
+class _Dispatching:
+    """Attention that hands views of the paged cache to their layer and everything else to `original`."""
 
+    original: Callable[..., mx.array]
 
-def _dispatching(original: Callable[..., mx.array]) -> Callable[..., mx.array]:
-    @functools.wraps(original)
-    def scaled_dot_product_attention(
+    def __call__(
+        self,
         queries: mx.array,
         keys: Any,
         values: Any,
@@ -41,6 +37,13 @@ def _dispatching(original: Callable[..., mx.array]) -> Callable[..., mx.array]:
     ) -> mx.array:
         if isinstance(keys, PagedView) and isinstance(cache, PagedLayer):
             return cache.attend(queries, scale, mask, sinks)
-        return original(queries, keys, values, cache, scale=scale, mask=mask, sinks=sinks)
+        return self.original(queries, keys, values, cache, scale=scale, mask=mask, sinks=sinks)
 
-    return scaled_dot_product_attention
+
+def dispatch_attention(model: nn.Module) -> None:
+    """Lead the attention of all layers of a model through the paged cache; a second time changes nothing."""
+    for name in {type(module).__module__ for module in model.modules()}:
+        module = sys.modules[name]
+        original = getattr(module, _NAME, None)
+        if name.startswith("mlx_lm.") and original is not None and not isinstance(original, _Dispatching):
+            setattr(module, _NAME, _Dispatching(original))

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
 from mlx_lm.models.cache import (
     ArraysCache,
+    CacheList,
     ChunkedKVCache,
     KVCache,
     RotatingKVCache,
@@ -29,8 +30,6 @@ from engine.kv.precision import LayerShape
 log = logging.getLogger(__name__)
 
 _TRIAL_TOKENS = (2, 1)
-
-
 _KINDS = {RotatingKVCache: "sliding-window", ChunkedKVCache: "chunked", ArraysCache: "recurrent"}
 
 
@@ -39,6 +38,9 @@ def make_layers(module: nn.Module, watcher: Watcher) -> tuple[list[Any], dict[in
 
     Layers with full attention are paged; the others keep mlx-lm's own cache, and so do all those of latent
     attention, whose one vector for all heads is small already and bears no quantizing by channel.
+
+    A number is the index among mlx-lm's caches. That is the layer's number in the model, save where layers
+    without one come in between, as in `nemotron_h`. Layers that share another's keys (`gemma3n`) come last.
     """
     dispatch_attention(module)
     gives_views = True
@@ -78,7 +80,11 @@ def _try(module: nn.Module, gives_views: bool) -> dict[int, LayerShape] | None:
 
 
 def _is_latent(shape: LayerShape) -> bool:
-    """Whether these are a compressed vector and its rotary part instead of keys and values."""
+    """Whether these are a compressed vector and its rotary part instead of keys and values.
+
+    Guessed from their shape. One KV head with keys and values of unequal size (multi-query attention) looks
+    the same, so where a model takes no views such layers are not paged either.
+    """
     return shape.num_kv_heads == 1 and shape.key_dim != shape.value_dim
 
 
@@ -104,12 +110,25 @@ def _kind(layer: Any, is_latent: bool) -> str:
     return next((word for kind, word in _KINDS.items() if isinstance(layer, kind)), "of a kind of their own")
 
 
-def trim_to(layers: Sequence[Any], length: int) -> bool:
-    """Have mlx-lm's caches forget all tokens from `length` on; return False, unchanged, where one cannot."""
-    if not all(_can_trim(layer, length) for layer in layers):
-        return False
+def parts_of(layers: Iterable[Any]) -> Iterator[Any]:
+    """Yield caches one by one, also those that mlx-lm keeps in a list for one layer."""
     for layer in layers:
-        layer.trim(max(0, layer.offset - length))
+        if isinstance(layer, CacheList):
+            yield from parts_of(layer.caches)
+        else:
+            yield layer
+
+
+def trim_to(layers: Sequence[Any], length: int) -> bool:
+    """Have mlx-lm's caches forget all tokens from `length` on; return False, unchanged, where one cannot.
+
+    After a pass that was left half-way they hold unequal numbers of tokens, even within one layer.
+    """
+    parts = list(parts_of(layers))
+    if not all(_can_trim(part, length) for part in parts):
+        return False
+    for part in parts:
+        part.trim(max(0, part.offset - length))
     return True
 
 
@@ -123,17 +142,34 @@ def _can_trim(layer: Any, length: int) -> bool:
 def watched(layer: Any, watcher: Watcher) -> Any:
     """Let `watcher.before_layer` run before one of mlx-lm's caches takes new keys; return that cache.
 
-    Nothing here may refer back to the layer: it would keep its arrays until Python looks for cycles.
+    Recurrent caches take no keys and are left alone.
     """
-    update_and_fetch = getattr(type(layer), "update_and_fetch", None)
-    if update_and_fetch is None:
-        return layer
-    watched_layer = weakref.ref(layer)
+    for part in parts_of([layer]):
+        if _takes_keys(part):
+            _watch(part, watcher)
+    return layer
+
+
+def any_watched(layers: Sequence[Any]) -> bool:
+    """Whether a forward pass with these caches, paged ones included, ever runs `before_layer`."""
+    return any(_takes_keys(part) for part in parts_of(layers))
+
+
+def _takes_keys(part: Any) -> bool:
+    return hasattr(part, "update_and_fetch")
+
+
+def _watch(part: Any, watcher: Watcher) -> None:
+    """Run the watcher before a cache takes new keys.
+
+    Nothing here may refer back to the cache: it would keep its arrays until Python looks for cycles.
+    """
+    update_and_fetch = type(part).update_and_fetch
+    watched_part = weakref.ref(part)
 
     def watched_update(keys: mx.array, values: mx.array) -> Any:
         if watcher.before_layer is not None:
             watcher.before_layer(keys)
-        return update_and_fetch(watched_layer(), keys, values)
+        return update_and_fetch(watched_part(), keys, values)
 
-    layer.update_and_fetch = watched_update
-    return layer
+    part.update_and_fetch = watched_update

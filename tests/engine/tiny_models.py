@@ -1,7 +1,8 @@
 """Tiny random models of mlx-lm's architectures: small enough to build in a test.
 
 The mixed ones (gemma3, gpt_oss, cohere2, llama4, qwen3_next, lfm2, granitemoehybrid) have at least one
-full-attention layer and one of the other kind; windows and chunks are 16 tokens. Where a model may, a token
+full-attention layer and one of the other kind; windows and chunks are 16 tokens. A layer of falcon_h1 and
+longcat_flash has two caches, of two kinds and of one. Where a model may, a token
 goes to both experts: with one of them, a rounded key would now and then send it to the other.
 """
 
@@ -107,6 +108,25 @@ SPECIFIC: dict[str, dict[str, Any]] = {
         "v_head_dim": 32,
         "first_k_dense_replace": 1,
     },
+    "longcat_flash": {
+        "attention_method": "MLA",
+        "zero_expert_type": "identity",
+        "num_layers": 2,
+        "ffn_hidden_size": 128,
+        "expert_ffn_hidden_size": 64,
+        "moe_topk": 2,
+        "n_routed_experts": 2,
+        "zero_expert_num": 0,
+        "routed_scaling_factor": 1.0,
+        "kv_lora_rank": 32,
+        "q_lora_rank": 48,
+        "qk_rope_head_dim": 16,
+        "qk_nope_head_dim": 32,
+        "v_head_dim": 32,
+        "mla_scale_q_lora": True,
+        "mla_scale_kv_lora": True,
+        "attention_bias": False,
+    },
     "qwen3_next": {
         "linear_num_value_heads": 4,
         "linear_num_key_heads": 2,
@@ -149,6 +169,7 @@ SPECIFIC: dict[str, dict[str, Any]] = {
         "block_auto_adjust_ff_dim": False,
         "layer_types": ["conv", "full_attention"],
     },
+    "falcon_h1": MAMBA | {"mamba_d_ssm": 128, "mamba_chunk_size": 16},
     "granitemoehybrid": MAMBA
     | {
         "attention_bias": False,

@@ -2,94 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
 import mlx.core as mx
 import mlx.nn as nn
-import numpy as np
 import pytest
-from mlx_lm.models.cache import make_prompt_cache
+from mlx_lm.models.base import scaled_dot_product_attention
 
 from engine.kv.cache import SequenceCache
+from engine.kv.dispatch import dispatch_attention
+from engine.kv.layers import any_watched
 from engine.kv.precision import GROUP_SIZES, KV_BITS, PAGE_TOKENS, KVSpec, Tier
+from tests.engine.kv.architectures import (
+    CASES,
+    DECODED,
+    EXACT,
+    LONG_PROMPT,
+    NEARNESS,
+    PROMPT,
+    Case,
+    chunks_of,
+    model_of,
+    read_by,
+    read_by_mlx_lm,
+    split,
+    worst,
+)
 from tests.engine.tiny_models import tiny_model
 
-DECODED = [1] * 10
-PROMPT = [1, 63, 64, 22]
-"""Chunks that end inside a page, at its end and after it, and are longer than the windows."""
-LONG_PROMPT = [1, 63, 64, 150, 122]
-EXACT = KVSpec.parse("16; page=64")
 SMALL = KVSpec.parse("4; page=64, warm=1")
 """Under LONG_PROMPT: the first page, cold ones at 4 bits, one warm, one hot and the open one."""
 
-NEARNESS = 0.06
-"""Between what 4 and what 3 bits make of the tiny llama's logits, 0.04 and 0.08."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """What is expected of an architecture.
-
-    Attributes:
-        architecture: its name in `tiny_model`.
-        paged: the layers whose keys and values are in pages.
-        note: what the sentence about the other layers says; none where there is nothing to say.
-        unsaid: what would be wrong in it.
-        overrides: settings of the tiny model.
-        one_by_one: whether mlx-lm itself cannot read chunks of several tokens.
-        nearness: the largest error at 4 bits, as a part of the logits' deviation.
-    """
-
-    architecture: str
-    paged: tuple[int, ...] = (0, 1)
-    note: tuple[str, ...] = ()
-    unsaid: tuple[str, ...] = ()
-    overrides: dict[str, Any] = field(default_factory=dict)
-    one_by_one: bool = False
-    nearness: float = NEARNESS
-
-
-CASES = {
-    "llama": Case("llama"),
-    "mistral": Case("mistral"),
-    "qwen2": Case("qwen2"),
-    "qwen3": Case("qwen3"),
-    "phi3": Case("phi3"),
-    # gemma's norms double what is normed, so its attention is sharper than the others'.
-    "gemma2": Case("gemma2", note=("cannot read pages where they lie", "slower"), nearness=0.35),
-    # mlx-lm 0.32.2 adds the mask's name, "causal", to olmo's scores, so it fails on a chunk of two tokens and
-    # nothing is to be found out about its attention.
-    "olmo": Case(
-        "olmo", paged=(), note=("mlx-lm", "a kind of their own"), unsaid=("sliding",), one_by_one=True
-    ),
-    "llama with windows": Case(
-        "llama",
-        paged=(1,),
-        note=("1 of 2 layers", "sliding-window", "mlx-lm"),
-        overrides={"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 16},
-    ),
-    "gemma3": Case("gemma3", paged=(1,), note=("1 of 2 layers", "sliding-window", "mlx-lm"), nearness=0.12),
-    "gemma3_text": Case(
-        "gemma3_text", paged=(1,), note=("1 of 2 layers", "sliding-window", "mlx-lm"), nearness=0.1
-    ),
-    "gpt_oss": Case("gpt_oss", paged=(0,), note=("1 of 2 layers", "sliding-window", "mlx-lm")),
-    "cohere2": Case("cohere2", paged=(1,), note=("1 of 2 layers", "sliding-window", "mlx-lm")),
-    "llama4": Case("llama4", paged=(3,), note=("3 of 4 layers", "chunked", "mlx-lm")),
-    "qwen3_next": Case("qwen3_next", paged=(1,), note=("1 of 2 layers", "recurrent", "mlx-lm")),
-    "lfm2": Case(
-        "lfm2",
-        paged=(1,),
-        note=("1 of 2 layers", "recurrent", "mlx-lm"),
-        overrides={"block_dim": 128},
-    ),
-    "granitemoehybrid": Case("granitemoehybrid", paged=(1,), note=("1 of 2 layers", "recurrent", "mlx-lm")),
-    "deepseek_v3": Case("deepseek_v3", paged=(), note=("latent", "mlx-lm"), unsaid=("sliding", "recurrent")),
-    "mamba2": Case("mamba2", paged=(), note=("recurrent", "mlx-lm"), unsaid=("latent",)),
-}
-TWO_KV_HEADS = {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
 HEAD_DIMS = (64, 72, 80, 96, 112, 128, 256)
 KV_HEADS = {"MHA": 4, "GQA": 2, "MQA": 1}
 
@@ -99,44 +47,10 @@ def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
 
-def model_of(case: Case) -> nn.Module:
-    return tiny_model(case.architecture, sharp=True, **TWO_KV_HEADS | case.overrides)
-
-
-def chunks_of(case: Case, prompt: list[int]) -> list[list[int]]:
-    return split([1] * sum(prompt) if case.one_by_one else prompt)
-
-
-def split(prompt: list[int]) -> list[list[int]]:
-    """Return a prompt of random tokens in chunks of these lengths, and those decoded after it one by one."""
-    lengths = prompt + DECODED
-    tokens = np.random.default_rng(7).integers(0, 100, sum(lengths))
-    return [part.tolist() for part in np.split(tokens, np.cumsum(lengths)[:-1])]
-
-
-def read_by_mlx_lm(module: nn.Module, chunks: Sequence[list[int]]) -> mx.array:
-    """Return the logits after each token, [tokens, vocabulary], with mlx-lm's own caches."""
-    layers, logits = make_prompt_cache(module), []
-    for tokens in chunks:
-        logits.append(module(mx.array([tokens]), cache=layers)[0])
-        mx.eval(logits[-1], [layer.state for layer in layers if not layer.empty()])
-    return mx.concatenate(logits)
-
-
-def read_by(cache: SequenceCache, chunks: Sequence[list[int]]) -> mx.array:
-    """Return the logits after each token, [tokens, vocabulary], with Octavo's cache."""
-    return mx.concatenate([cache.read(tokens)[0] for tokens in chunks])
-
-
 def paged_layers(cache: SequenceCache) -> tuple[int, ...]:
     return tuple(
         number for number, layer in enumerate(cache.layers) if type(layer).__module__.startswith("engine.kv")
     )
-
-
-def worst(logits: mx.array, expected: mx.array) -> float:
-    """Return the largest difference as a part of the largest logit."""
-    return float(mx.max(mx.abs(logits - expected)).item() / mx.max(mx.abs(expected)).item())
 
 
 def deviation(logits: mx.array, expected: mx.array) -> float:
@@ -204,6 +118,71 @@ def test_truncating_is_exact_or_refused(case: Case, length: int) -> None:
     after = [[token] for token in tokens[:10]]
     expected = read_by_mlx_lm(module, before + after)[-10:]
     assert worst(read_by(cache, after), expected) < 1e-4
+
+
+class LeftError(Exception):
+    """Leaves a forward pass."""
+
+
+def looks_for_a_stop(cache: SequenceCache, tokens: list[int], leave_at: int | None = None) -> int:
+    """Read tokens and return how often a stop was looked for; at the given time, leave the pass."""
+    seen = 0
+
+    def look(keys: mx.array) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == leave_at:
+            raise LeftError
+
+    cache.watch(look)
+    with contextlib.suppress(LeftError):
+        cache.read(tokens)
+    cache.watch(None)
+    return seen
+
+
+@pytest.mark.parametrize("was_cleared", [False, True])
+def test_whatever_takes_keys_looks_for_a_stop_first(case: Case, was_cleared: bool) -> None:
+    cache = SequenceCache(model_of(case), EXACT)
+    if was_cleared:
+        cache.clear()
+    assert looks_for_a_stop(cache, [1]) == case.looks
+    assert any_watched(cache.layers) == (case.looks > 0)
+
+
+@pytest.mark.parametrize("num_tokens", [1, 30])
+@pytest.mark.parametrize("prompt", [[1, 7], PROMPT])
+def test_a_pass_left_half_way_is_undone_or_all_is_forgotten(
+    case: Case, prompt: list[int], num_tokens: int
+) -> None:
+    module, chunks = model_of(case), chunks_of(case, prompt)
+    passed = list(range(1 if case.one_by_one else num_tokens))
+    for leave_at in range(1, case.looks + 1):
+        cache = SequenceCache(module, EXACT)
+        read_by(cache, chunks)
+        tokens = [*cache.tokens]
+        assert looks_for_a_stop(cache, passed, leave_at) == leave_at
+        cache.realign()
+        assert cache.tokens == (tokens if case.goes_back else [])
+        before = chunks if case.goes_back else []
+        after = [[token] for token in tokens[:10]]
+        expected = read_by_mlx_lm(module, before + after)[-10:]
+        assert worst(read_by(cache, after), expected) < 1e-4
+
+
+def test_attention_that_is_wrapped_already_reads_pages_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model("llama")
+    module = sys.modules[type(model).__module__]
+
+    @functools.wraps(scaled_dot_product_attention)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return scaled_dot_product_attention(*args, **kwargs)
+
+    monkeypatch.setattr(module, "scaled_dot_product_attention", wrapped)
+    assert SequenceCache(model, EXACT).note is None
+    dispatching = module.scaled_dot_product_attention
+    dispatch_attention(model)
+    assert module.scaled_dot_product_attention is dispatching
 
 
 def llama(kv_heads: str, head_dim: int = 32) -> nn.Module:
