@@ -6,6 +6,8 @@ evaluated. Only plain data goes in and out.
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,13 +18,12 @@ import mlx.core as mx
 from engine.backend import Backend
 from engine.budget import LoadPlan, effective_bits, plan_load
 from engine.cancel import CancelToken
-from engine.errors import ContextOverflowError, ModelError
-from engine.events import GenerationEvent, LoadProgress
+from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
+from engine.events import GenerationEvent, LoadProgress, PrecisionChanged
 from engine.generate import Generation
 from engine.inspection import inspect_model
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
-from engine.kv.usage import KVUsage
 from engine.loader import load_model
 from engine.memory import available_nbytes
 from engine.model import ChatMessage, Model
@@ -142,43 +143,60 @@ class Engine:
         if request.max_context is not None:
             limit_tokens = min(limit_tokens, request.max_context)
         _require_room(len(prompt), limit_tokens)
-        cache = self._cache_for(prompt, request.kv)
         longest = min(limit_tokens, len(prompt) + request.sampling.max_tokens)
-        generation = Generation(
-            self._model,
-            cache,
-            prompt,
-            request.sampling,
-            limit_tokens=limit_tokens,
-            cancel=cancel,
-            wanted_kv=_Followed(wanted_kv, request.kv, self.loaded, longest) if wanted_kv else None,
-        )
-        try:
-            yield from generation.events()
-        except Exception:
-            self._cache = None  # its layers may disagree after a failed step
-            raise
+        with self._dropping_broken_cache():
+            yield from Generation(
+                self._model,
+                self._cache_for(prompt, request.kv),
+                prompt,
+                request.sampling,
+                limit_tokens=limit_tokens,
+                cancel=cancel,
+                wanted_kv=_Followed(wanted_kv or (lambda: request.kv), request.kv, self.loaded, longest),
+            ).events()
 
-    def apply_kv(self, kv: KVSpec) -> KVUsage | None:
-        """Change the precision of the conversation that is held, between replies; return what it holds now.
+    def apply_kv(self, kv: KVSpec, cancel: CancelToken) -> PrecisionChanged | None:
+        """Change the precision of the conversation that is held, between replies.
 
-        Returns None where nothing is held, or nothing can change before the text is read again.
+        Pages of another size wait for the next reply. Returns None where nothing changes.
+
+        Raises:
+            OctavoError: the model does not have a layer or head that is named.
+            Cancelled: some layers have been changed, the rest follows with the next change or reply.
         """
         cache = self._cache
-        if cache is None or not _same_pages(cache.spec, kv):
+        if cache is None or self.loaded is None:
             return None
-        cache.apply(kv)
-        return cache.usage()
+        kv.require_fit(self.loaded.info.num_layers, self.loaded.info.num_kv_heads)
+        kv = dataclasses.replace(kv, page_tokens=cache.spec.page_tokens, group_size=cache.spec.group_size)
+        if kv == cache.spec:
+            return None
+        with self._dropping_broken_cache():
+            cache.apply(kv, cancel.check)
+        return PrecisionChanged(cache.spec, cache.usage())
+
+    @contextlib.contextmanager
+    def _dropping_broken_cache(self) -> Iterator[None]:
+        """Drop the cache after an error in the middle of a change: its layers may disagree."""
+        try:
+            yield
+        except Cancelled:
+            raise
+        except Exception:
+            self._cache = None
+            mx.clear_cache()
+            raise
 
     def _cache_for(self, prompt: Sequence[int], kv: KVSpec) -> SequenceCache:
-        """Return the cache to extend: what it holds is a beginning of `prompt`, its last token left out."""
+        """Return the cache to extend: what it holds is a beginning of `prompt`, its last token left out.
+
+        It may still have another precision, to which the generation brings what is kept.
+        """
         assert self._model is not None
         cache = self._cache
         if cache is None or not _same_pages(cache.spec, kv):
             self._cache = None
             cache = SequenceCache(self._model.module, kv)
-        elif cache.spec != kv:
-            cache.apply(kv)
         if not cache.truncate(min(cache.common_prefix(prompt), len(prompt) - 1)):
             cache.clear()
         self._cache = cache
@@ -200,9 +218,17 @@ class _Followed:
         wanted = self._wanted()
         if wanted != self._seen:
             self._seen = wanted
-            if self._loaded.plan_at(wanted).fitting_tokens >= self._longest:
+            if self._fits(wanted):
                 self._kv = wanted
         return self._kv
+
+    def _fits(self, kv: KVSpec) -> bool:
+        info = self._loaded.info
+        try:
+            kv.require_fit(info.num_layers, info.num_kv_heads)
+        except OctavoError:
+            return False
+        return self._loaded.plan_at(kv).fitting_tokens >= self._longest
 
 
 def _same_pages(one: KVSpec, other: KVSpec) -> bool:

@@ -25,7 +25,8 @@ class Partial:
     Attributes:
         peak: the largest score, `[heads, repeats, 1]` in float32.
         total: the sum of exp(score - peak), `[heads, repeats, 1]` in float32.
-        output: the sum of exp(score - peak) * value, `[heads, repeats, value_dim]`.
+        output: the sum of exp(score - peak) * value, `[heads, repeats, value_dim]` in float32, since a sum
+            over a long text leaves the range of float16.
     """
 
     peak: mx.array
@@ -35,6 +36,8 @@ class Partial:
 
 def attend_pages(queries: mx.array, group: PageGroup, attention_pages: int | None) -> Partial:
     """Attend over a group of pages, or over those with the highest bounds in each KV head.
+
+    Scores come out of the product in the type of the activations, as in mlx-lm's quantized attention.
 
     `queries`: `[kv_heads, repeats, head_dim]`, scaled.
     """
@@ -47,9 +50,9 @@ def attend_pages(queries: mx.array, group: PageGroup, attention_pages: int | Non
     scores = page_scores(queries, group, key_slots, mask)
     peak = scores.max(axis=(1, 3), keepdims=True)
     weights = mx.exp(scores - peak)
-    weighted = group.values.matmul(weights.astype(queries.dtype), value_slots).sum(axis=1)
-    total = weights.sum(axis=(1, 3))[..., None]
-    return Partial(peak.squeeze(1), total, group.values.decoded(weighted))
+    weighted = group.values.matmul(weights.astype(queries.dtype), value_slots)
+    output = group.values.decoded(weighted.astype(mx.float32).sum(axis=1))
+    return Partial(peak.squeeze(1), weights.sum(axis=(1, 3))[..., None], output)
 
 
 def choose_pages(queries: mx.array, group: PageGroup, count: int) -> mx.array:
@@ -75,14 +78,15 @@ def page_scores(queries: mx.array, group: PageGroup, slots: mx.array, mask: mx.a
 
 
 def attend_dense(queries: mx.array, keys: mx.array, values: mx.array) -> Partial:
-    """Attend over tokens that lie side by side.
+    """Attend over few tokens that lie side by side, in float32.
 
-    Shapes: queries `[kv_heads, repeats, head_dim]`, scaled; keys and values `[kv_heads, tokens, dim]`.
+    Shapes: queries `[kv_heads, repeats, head_dim]`, scaled, in float32; keys and values
+    `[kv_heads, tokens, dim]`.
     """
-    scores = (queries @ keys.swapaxes(1, 2)).astype(mx.float32)
+    scores = queries @ keys.astype(mx.float32).swapaxes(1, 2)
     peak = scores.max(axis=-1, keepdims=True)
     weights = mx.exp(scores - peak)
-    return Partial(peak, weights.sum(axis=-1, keepdims=True), weights.astype(queries.dtype) @ values)
+    return Partial(peak, weights.sum(axis=-1, keepdims=True), weights @ values.astype(mx.float32))
 
 
 def attend_sinks(sinks: mx.array, like: Partial) -> Partial:
@@ -106,9 +110,7 @@ def for_all_heads(part: Partial, heads: IntArray, num_heads: int) -> Partial:
 
 
 def join(parts: Sequence[Partial]) -> mx.array:
-    """Return the attention over all parts: `[kv_heads, repeats, value_dim]`."""
-    if len(parts) == 1:
-        return (parts[0].output / parts[0].total).astype(parts[0].output.dtype)
+    """Return the attention over all parts: `[kv_heads, repeats, value_dim]` in float32."""
     peak = parts[0].peak
     for part in parts[1:]:
         peak = mx.maximum(peak, part.peak)
@@ -116,4 +118,4 @@ def join(parts: Sequence[Partial]) -> mx.array:
     total, output = shares[0] * parts[0].total, shares[0] * parts[0].output
     for share, part in zip(shares[1:], parts[1:], strict=True):
         total, output = total + share * part.total, output + share * part.output
-    return (output / total).astype(parts[0].output.dtype)
+    return output / total

@@ -21,6 +21,8 @@ DECAY = 0.9
 """What a moving average keeps of its former value at each sample."""
 ENOUGH_CAUGHT = 0.85
 """An attention budget that catches less than this share of the attention is too small."""
+MIN_SAMPLES = 4
+"""Layers differ: so many of them are asked before a budget grows."""
 ACCESS_SHARE = 0.01
 """A page was accessed when it got at least this share of the attention."""
 
@@ -32,10 +34,12 @@ class Sample:
     Attributes:
         page_mass: the share of the attention that each page gets in a full read, `[pages]`.
         caught: the share that the open tokens and the pages within the attention budget get.
+        most_pages: pages of the largest group, each of which the budget is for.
     """
 
     page_mass: mx.array
     caught: mx.array
+    most_pages: int
 
 
 @dataclass(eq=False)
@@ -44,14 +48,12 @@ class Watcher:
 
     Attributes:
         attention_pages: how many pages at each precision decode reads now, None for all.
-        attention_grows: whether that may grow.
         before_layer: called with a layer's new keys; it may raise to leave the forward pass.
         sampled_layer: the layer whose attention the next decoded token samples, None for none.
         sample: what the last such layer has queued.
     """
 
     attention_pages: int | None = None
-    attention_grows: bool = False
     before_layer: Callable[[mx.array], None] | None = None
     sampled_layer: int | None = None
     sample: Sample | None = None
@@ -64,13 +66,17 @@ class HeatSampler:
         caught: moving average of the share of attention within the attention budget, None before a sample.
     """
 
-    def __init__(self, watcher: Watcher, layers: Sequence[int]) -> None:
+    def __init__(
+        self, watcher: Watcher, layers: Sequence[int], attention_pages: int | None, grows: bool
+    ) -> None:
         self.caught: float | None = None
         self._watcher = watcher
         self._layers = layers
         self._num_decoded = 0
+        self._num_samples = 0
         self._queued: Sample | None = None
-        self._asked = watcher.attention_pages, watcher.attention_grows
+        self._asked = attention_pages, grows
+        watcher.attention_pages = attention_pages
 
     def step(self, references: Sequence[PageReference]) -> None:
         """Count a decoded token.
@@ -89,12 +95,16 @@ class HeatSampler:
         """Set the attention budget anew; one that is asked for again keeps what it has grown to."""
         if (attention_pages, grows) != self._asked:
             self._asked = attention_pages, grows
-            self._watcher.attention_pages, self._watcher.attention_grows = attention_pages, grows
-            self.caught = None
+            self._watcher.attention_pages = attention_pages
+            self._begin_average()
 
     def forget(self) -> None:
         """Drop what was sampled of pages that are no longer those."""
         self._queued = self._watcher.sample = self._watcher.sampled_layer = None
+        self._begin_average()
+
+    def _begin_average(self) -> None:
+        self.caught, self._num_samples = None, 0
 
     def _learn(self, sample: Sample, references: Sequence[PageReference]) -> None:
         shares: Counter[Page] = Counter()
@@ -106,12 +116,17 @@ class HeatSampler:
                 page.last_access = self._num_decoded
         caught = cast(float, sample.caught.item())
         self.caught = caught if self.caught is None else _average(self.caught, caught)
+        self._num_samples += 1
+        if self._num_samples >= MIN_SAMPLES and self.caught < ENOUGH_CAUGHT:
+            self._grow(sample.most_pages)
+
+    def _grow(self, most_pages: int) -> None:
+        """Have twice as many pages read, if that is allowed, and see anew what that catches."""
+        _, grows = self._asked
         pages = self._watcher.attention_pages
-        grows = self._watcher.attention_grows and pages is not None and pages < len(references)
-        if grows and self.caught < ENOUGH_CAUGHT:
-            # Twice as many, and what that catches is seen anew.
-            self._watcher.attention_pages = 2 * cast(int, pages)
-            self.caught = None
+        if grows and pages is not None and pages < most_pages:
+            self._watcher.attention_pages = min(2 * pages, most_pages)
+            self._begin_average()
 
 
 def _average(former: float, new: float) -> float:
@@ -143,4 +158,5 @@ def sample_attention(
     open_score = open_tokens.peak + mx.log(open_tokens.total)
     mass = mx.softmax(mx.concatenate([page_score.swapaxes(1, 2), open_score], axis=-1), axis=-1)
     caught = (mass[..., :-1] * is_read[:, None]).sum(axis=-1) + mass[..., -1]
-    return Sample(mass[..., :-1].mean(axis=(0, 1)), caught.mean())
+    most_pages = max(len(group.pages) for group in groups)
+    return Sample(mass[..., :-1].mean(axis=(0, 1)), caught.mean(), most_pages)

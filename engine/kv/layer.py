@@ -12,7 +12,7 @@ from mlx_lm.models.cache import create_attention_mask
 from engine.kv.attention import attend_dense, attend_pages, attend_sinks, for_all_heads, join
 from engine.kv.groups import PageGroup, group_pages
 from engine.kv.heat import Watcher, sample_attention
-from engine.kv.page import BoolArray
+from engine.kv.page import BoolArray, IntArray
 from engine.kv.page_table import PageTable
 from engine.kv.precision import LayerShape
 
@@ -99,8 +99,8 @@ class PagedLayer:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the open tokens and of the bounds; pages are counted in their store."""
-        bounds = [array.nbytes for group in self._groups for array in group.bounds or ()]
+        """Bytes of the open tokens and of the bounds in use; pages are counted in their store."""
+        bounds = [array.nbytes for group in self._groups for array in group.taken_bounds]
         return sum(array.nbytes for array in self.state) + sum(bounds)
 
     # Attention.
@@ -114,7 +114,7 @@ class PagedLayer:
         self.num_dispatched += 1
         if queries.shape[2] == 1 and mask is None:
             return self._attend_one(queries, scale, sinks)
-        keys, values = self.dense()
+        keys, values = self.dense(in_order=isinstance(mask, mx.array))
         return mx.fast.scaled_dot_product_attention(
             queries, keys, values, scale=scale, mask=mask, sinks=sinks
         )
@@ -122,16 +122,17 @@ class PagedLayer:
     def _attend_one(self, queries: mx.array, scale: float, sinks: mx.array | None) -> mx.array:
         keys, values = self._open_arrays()
         num_heads = keys.shape[0]
-        own = (queries * scale).reshape(num_heads, -1, queries.shape[3])
+        exact = (queries.astype(mx.float32) * scale).reshape(num_heads, -1, queries.shape[3])
+        own = exact.astype(queries.dtype)
         budget = self._watcher.attention_pages
-        parts = [attend_dense(own, keys, values)]
+        parts = [attend_dense(exact, keys, values)]
         if self._watcher.sampled_layer == self.number:
             self._take_sample(own, parts[0])
         for group in self._page_groups():
             parts.append(for_all_heads(attend_pages(own, group, budget), group.heads, num_heads))
         if sinks is not None:
             parts.append(attend_sinks(sinks, parts[0]))
-        return join(parts).reshape(1, queries.shape[1], 1, values.shape[2])
+        return join(parts).astype(queries.dtype).reshape(1, queries.shape[1], 1, values.shape[2])
 
     def _take_sample(self, queries: mx.array, open_tokens: Any) -> None:
         groups = self._page_groups()
@@ -142,40 +143,55 @@ class PagedLayer:
             self._watcher.sample = sample_attention(queries, groups, num_pages, open_tokens, budget)
             mx.async_eval(self._watcher.sample.page_mass, self._watcher.sample.caught)
 
-    def dense(self) -> tuple[mx.array, mx.array]:
-        """Return the keys and values of all tokens in order, each `[1, kv_heads, tokens, dim]`."""
+    def dense(self, in_order: bool = True) -> tuple[mx.array, mx.array]:
+        """Return the keys and values of all tokens, each `[1, kv_heads, tokens, dim]`.
+
+        In the order of the text, or with the open tokens last and those in pages in any order: all of these
+        precede what is read now, and their positions are in the keys.
+        """
         open_keys, open_values = self._open_arrays()
         groups = self._page_groups()
         if not groups:
             return open_keys[None], open_values[None]
-        assert self.table is not None
-        blocks_k = [(group, group.keys.get(group.key_slots).swapaxes(2, 3)) for group in groups]
-        blocks_v = [(group, group.values.get(group.value_slots)) for group in groups]
-        keys = mx.concatenate([self._in_order(blocks_k), open_keys], axis=1)
-        values = mx.concatenate([self._in_order(blocks_v), open_values], axis=1)
+        blocks = [group.keys.get(group.key_slots).swapaxes(2, 3) for group in groups]
+        keys = mx.concatenate([self._side_by_side(blocks, in_order), open_keys], axis=1)
+        blocks = [group.values.get(group.value_slots) for group in groups]
+        values = mx.concatenate([self._side_by_side(blocks, in_order), open_values], axis=1)
         return keys[None], values[None]
 
-    def _in_order(self, blocks: list[tuple[PageGroup, mx.array]]) -> mx.array:
-        """Turn blocks, `[heads, pages, page_tokens, dim]`, into ordered tokens, `[kv_heads, tokens, dim]`."""
+    def _side_by_side(self, blocks: list[mx.array], in_order: bool) -> mx.array:
+        """Turn blocks of the groups, `[heads, pages, page_tokens, dim]`, into `[kv_heads, tokens, dim]`."""
         assert self.table is not None
-        references = self.table.references
-        num_heads = self.table.store.shapes[self.number].num_kv_heads
-        if len(blocks) == 1:
-            ordered = blocks[0][1]
+        groups = self._groups
+        if all(len(group.heads) == self.table.store.shapes[self.number].num_kv_heads for group in groups):
+            flat = mx.concatenate([block.flatten(1, 2) for block in blocks], axis=1)
+            pages = np.concatenate([group.pages for group in groups])
         else:
-            rows = np.empty((num_heads, len(references)), dtype=np.int64)
-            start = 0
-            for group, array in blocks:
-                rows[np.ix_(group.heads, group.pages)] = start + np.arange(
-                    array.shape[0] * array.shape[1]
-                ).reshape(array.shape[:2])
-                start += array.shape[0] * array.shape[1]
-            ordered = mx.concatenate([array.flatten(0, 1) for _, array in blocks])[mx.array(rows)]
-        flat = ordered.flatten(1, 2)
-        page_tokens = self.table.store.page_tokens
-        if all(reference.num_tokens == page_tokens for reference in references):
+            rows = self._rows_by_page()
+            flat = mx.concatenate([block.flatten(0, 1) for block in blocks])[mx.array(rows)].flatten(1, 2)
+            pages = np.arange(rows.shape[1])
+        places = np.argsort(pages) if in_order else np.arange(len(pages))
+        is_whole = all(one.num_tokens == self.table.store.page_tokens for one in self.table.references)
+        if is_whole and (places[:-1] < places[1:]).all():
             return flat
-        return flat[:, mx.array(valid_slots([reference.valid for reference in references], page_tokens))]
+        valid = [self.table.references[pages[place]].valid for place in places]
+        slots = [
+            place * self.table.store.page_tokens + np.flatnonzero(one)
+            for place, one in zip(places, valid, strict=True)
+        ]
+        return flat[:, mx.array(np.concatenate(slots))]
+
+    def _rows_by_page(self) -> IntArray:
+        """Return where the block of each head and page is among those of all groups: `[kv_heads, pages]`."""
+        assert self.table is not None
+        num_heads = self.table.store.shapes[self.number].num_kv_heads
+        rows = np.empty((num_heads, len(self.table.references)), dtype=np.int64)
+        start = 0
+        for group in self._groups:
+            shape = len(group.heads), len(group.pages)
+            rows[np.ix_(group.heads, group.pages)] = start + np.arange(shape[0] * shape[1]).reshape(shape)
+            start += shape[0] * shape[1]
+        return rows
 
     # The page table.
 
@@ -262,11 +278,6 @@ class PagedLayer:
         if self._num_open:
             other.set_open(*self._open_arrays(), self.offset)
         return other
-
-
-def valid_slots(valid: list[BoolArray], page_tokens: int) -> np.ndarray[Any, Any]:
-    """Return the indices of slots that hold tokens, in all pages laid side by side."""
-    return np.concatenate([index * page_tokens + np.flatnonzero(one) for index, one in enumerate(valid)])
 
 
 def _extended(array: mx.array | None, length: int, new: mx.array, room: int) -> mx.array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.kv.precision import Tier
+from engine.kv.precision import KVSpec, Tier
 
 _RANK = {Tier.COLD: 0, Tier.WARM: 1, Tier.HOT: 2}
 _RAISED = {Tier.COLD: Tier.WARM, Tier.WARM: Tier.HOT, Tier.HOT: Tier.HOT}
@@ -41,6 +41,23 @@ class TierPolicy:
 
     hot_pages: int
     warm_pages: int
+
+    @classmethod
+    def of(cls, spec: KVSpec) -> TierPolicy:
+        """Return the policy that a precision asks for."""
+        return cls(spec.hot_pages, spec.warm_pages)
+
+    @property
+    def has_tiers(self) -> bool:
+        """Whether there are other tiers than cold."""
+        return self.hot_pages + self.warm_pages > 0
+
+    @property
+    def first(self) -> Tier:
+        """The tier that a new page starts in: it skips those that it would leave at once."""
+        if self.hot_pages:
+            return Tier.HOT
+        return Tier.WARM if self.warm_pages else Tier.COLD
 
     def wanted(self, pages: Sequence[PageState]) -> list[Tier]:
         """Return the tier that each page should have now, for the sealed pages of a sequence, oldest first.

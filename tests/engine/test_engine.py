@@ -15,13 +15,14 @@ from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
 from engine.events import Finished, GenerationStats, LoadProgress, PrecisionChanged
+from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
 
 EXACT = KVSpec.parse("16")
-TIGHT = RESERVE_NBYTES + 30 * 46_080
-"""Leaves room for 30 tokens at 16 bits, for a hundred at 8."""
+TIGHT = RESERVE_NBYTES + 200 * 46_080
+"""Leaves room for 200 tokens at 16 bits, for twice that when most are at 8."""
 
 
 def load(engine: Engine, path: Path, cancel: CancelToken | None = None) -> list[LoadProgress]:
@@ -85,23 +86,67 @@ def test_a_change_that_the_reply_would_not_fit_at_waits_for_the_next(engine: Eng
         engine.loaded.plan, available_nbytes=engine.loaded.plan.weights_nbytes + TIGHT
     )
     engine.loaded = dataclasses.replace(engine.loaded, plan=small)
-    wanted = iter([KVSpec.parse("4"), EXACT, EXACT, EXACT])
-    asked = request("Why is the sky blue?", KVSpec.parse("8"))
-    events = list(engine.generate(asked, CancelToken(), lambda: next(wanted, EXACT)))
+    eight, four, exact = (KVSpec.parse(f"{bits}; page=64, hot=0, warm=0") for bits in (8, 4, 16))
+    wanted = iter([four, exact])
+    events = list(engine.generate(request("ship " * 300, eight), CancelToken(), lambda: next(wanted, exact)))
     changes = [event.usage.requested for event in events if isinstance(event, PrecisionChanged)]
     assert changes == [(4, 4)]
-    assert isinstance(events[-1], Finished) and events[-1].stats.kv == "4"
+    assert isinstance(events[-1], Finished) and events[-1].stats.kv == str(four)
+
+
+def apply(engine: Engine, kv: str) -> PrecisionChanged | None:
+    return engine.apply_kv(KVSpec.parse(kv), CancelToken())
 
 
 def test_between_replies_a_lower_precision_applies_at_once_and_a_higher_one_waits(engine: Engine) -> None:
-    assert engine.apply_kv(KVSpec.parse("8")) is None
     answer(engine, "ship " * 300, KVSpec.parse("8; page=64, hot=0, warm=0"))
-    lowered = engine.apply_kv(KVSpec.parse("4; page=64, hot=0, warm=0"))
-    assert lowered is not None and lowered.requested == lowered.effective == (4, 4)
-    raised = engine.apply_kv(KVSpec.parse("8; page=64, hot=0, warm=0"))
-    assert raised is not None and (raised.requested, raised.effective) == ((8, 8), (4, 4))
-    assert raised.num_below == raised.cold_pages > 0
-    assert engine.apply_kv(KVSpec.parse("8; page=128, hot=0, warm=0")) is None
+    lowered = apply(engine, "4; page=64, hot=0, warm=0")
+    assert lowered is not None and lowered.usage.requested == lowered.usage.effective == (4, 4)
+    raised = apply(engine, "8; page=64, hot=0, warm=0")
+    assert raised is not None and (raised.usage.requested, raised.usage.effective) == ((8, 8), (4, 4))
+    assert raised.usage.num_below == raised.usage.cold_pages > 0
+    assert apply(engine, "8; page=64, hot=0, warm=0") is None
+
+
+def test_between_replies_pages_of_another_size_wait_and_their_bits_do_not(engine: Engine) -> None:
+    answer(engine, "ship " * 300, KVSpec.parse("8; page=64, hot=0, warm=0"))
+    changed = apply(engine, "4; page=128, hot=0, warm=0")
+    assert changed is not None and changed.usage.effective == (4, 4)
+    assert changed.kv == KVSpec.parse("4; page=64, hot=0, warm=0")
+
+
+def test_a_stopped_change_of_precision_goes_on_with_the_next_reply(engine: Engine) -> None:
+    question, first = "ship " * 300, KVSpec.parse("8; page=64, hot=0, warm=0")
+    answer(engine, question, first)
+    cancel = CancelToken()
+    cancel.cancel()
+    lower = KVSpec.parse("4; page=64, hot=0, warm=0")
+    with pytest.raises(Cancelled):
+        engine.apply_kv(lower, cancel)
+    stats = answer(engine, question, lower)
+    assert stats.reused_tokens == stats.prompt_tokens - 1
+    assert stats.kv_usage is not None and stats.kv_usage.effective == (4, 4)
+
+
+def test_between_replies_a_layer_that_the_model_lacks_is_refused(engine: Engine) -> None:
+    answer(engine, "Why is the sky blue?")
+    with pytest.raises(OctavoError, match="layers 0-29"):
+        apply(engine, "16, 30:8")
+
+
+def test_an_error_in_the_middle_of_a_change_drops_the_cache(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(engine, "Why is the sky blue?")
+
+    def fail(*arguments: object) -> None:
+        raise RuntimeError("out of memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SequenceCache, "apply", fail)
+        with pytest.raises(RuntimeError, match="out of memory"):
+            apply(engine, "4")
+    assert answer(engine, "Why is the sky blue?").reused_tokens == 0
 
 
 def test_a_conversation_that_does_not_fit_is_refused_with_the_numbers(engine: Engine) -> None:

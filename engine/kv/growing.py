@@ -1,0 +1,214 @@
+"""Reading into the KV cache of one sequence: tokens come in, full pages are sealed, old ones lose bits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+import numpy as np
+from mlx_lm.models.cache import make_prompt_cache
+
+from engine.errors import OctavoError
+from engine.kv.heat import HeatSampler, Watcher
+from engine.kv.layer import PagedLayer
+from engine.kv.layers import make_layers, trim_to, watched
+from engine.kv.measure import measure_usage, page_infos
+from engine.kv.page import BoolArray, Page
+from engine.kv.page_table import PageTable
+from engine.kv.precision import KVSpec, Tier
+from engine.kv.store import PageStore
+from engine.kv.tiers import PageState, TierPolicy
+from engine.kv.usage import KVUsage, PageInfo
+
+
+class GrowingCache:
+    """Keys and values of one sequence of tokens, for every layer of a model.
+
+    Attributes:
+        layers: one cache per layer, the object that the model's forward pass takes.
+        spec: the precision that is asked for; `usage` tells what is held.
+        note: one sentence where some layers could not take that precision, else None.
+    """
+
+    def __init__(self, module: nn.Module, spec: KVSpec) -> None:
+        self.spec = spec
+        self._module = module
+        self._watcher = Watcher()
+        self.layers, shapes, self.note = make_layers(module, self._watcher)
+        self._store = PageStore(shapes, spec.page_tokens, spec.group_size)
+        self._begin(PageTable(self._store))
+
+    def _begin(self, table: PageTable) -> None:
+        self._table = table
+        for layer in self._paged:
+            layer.table = table
+        layers = [layer.number for layer in self._paged]
+        spec = self.spec
+        self._heat = HeatSampler(self._watcher, layers, spec.attention_pages, spec.attention_grows)
+
+    @property
+    def _paged(self) -> list[PagedLayer]:
+        return [layer for layer in self.layers if isinstance(layer, PagedLayer)]
+
+    @property
+    def _others(self) -> list[Any]:
+        return [layer for layer in self.layers if not isinstance(layer, PagedLayer)]
+
+    # What is held.
+
+    @property
+    def tokens(self) -> list[int]:
+        """Ids of the tokens whose keys and values are held, in order."""
+        return self._table.tokens
+
+    @property
+    def num_tokens(self) -> int:
+        """How many tokens are held."""
+        return self._table.num_sealed + len(self._table.open_tokens)
+
+    @property
+    def state(self) -> list[Any]:
+        """The arrays of all layers, to be evaluated after a forward pass."""
+        return [layer.state for layer in self.layers if not layer.empty()]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all keys and values, scales and unused room included; of a fork, also what it shares."""
+        return self._store.nbytes + sum(int(layer.nbytes) for layer in self.layers if not layer.empty())
+
+    def common_prefix(self, tokens: Sequence[int]) -> int:
+        """Return how many tokens at the start of `tokens` are held already."""
+        held = self.tokens
+        for position, (one, wanted) in enumerate(zip(held, tokens, strict=False)):
+            if one != wanted:
+                return position
+        return min(len(held), len(tokens))
+
+    def pages(self) -> list[PageInfo]:
+        """Return what is known of each page, in the order of the text."""
+        return page_infos(self._table.references)
+
+    def usage(self) -> KVUsage:
+        """Return the figures of the whole cache."""
+        return measure_usage(
+            self._table.references,
+            self._store,
+            self.spec,
+            open_tokens=len(self._table.open_tokens),
+            nbytes=self.nbytes,
+            attention_pages=self._watcher.attention_pages,
+            caught=self._heat.caught,
+        )
+
+    # Reading.
+
+    def watch(self, before_layer: Callable[[mx.array], None] | None) -> None:
+        """Have `before_layer` called before each layer takes keys; it may raise to leave the forward pass.
+
+        After that `realign` brings the layers back together. None ends it.
+        """
+        self._watcher.before_layer = before_layer
+
+    def read(self, tokens: Sequence[int]) -> mx.array:
+        """Read tokens in one forward pass; return their logits, `[1, tokens, vocab]`, not evaluated yet."""
+        logits: mx.array = self._module(mx.array([list(tokens)]), cache=self.layers)
+        mx.eval(self.state)
+        self.commit(tokens)
+        return logits
+
+    def commit(self, tokens: Sequence[int]) -> None:
+        """Name the tokens that a forward pass has taken, and seal the pages that became full.
+
+        The pass may still be queued, as in a decode loop that runs ahead of the reader.
+        """
+        self._table.append(tokens)
+        if len(tokens) == 1:
+            self._heat.step(self._table.references)
+        if self._paged and len(self._table.open_tokens) >= self.spec.page_tokens:
+            mx.synchronize()  # a queued pass still reads the pools, which would be copied to be written
+            while len(self._table.open_tokens) >= self.spec.page_tokens:
+                self._seal(self.spec.page_tokens)
+            self._move_tiers()
+
+    def _seal(self, num_tokens: int) -> None:
+        """Make a page of the first open tokens."""
+        table, page_tokens = self._table, self.spec.page_tokens
+        layers = {layer.number: layer for layer in self._paged}
+        page = self._store.seal(
+            table.open_tokens[:num_tokens],
+            table.open_positions[:num_tokens],
+            lambda number: layers[number].open_page(num_tokens, page_tokens),
+            TierPolicy.of(self.spec).first,
+            self.spec,
+        )
+        for layer in self._paged:
+            layer.drop_open(num_tokens)
+        table.add_page(page)
+
+    def _move_tiers(self) -> None:
+        """Bring down the pages that are in a higher tier than the policy wants."""
+        wanted = self._wanted_tiers(self.spec)
+        self._store.lower_all([(page, tier) for page, tier in wanted if tier is not page.tier], self.spec)
+
+    def _wanted_tiers(self, spec: KVSpec) -> list[tuple[Page, Tier]]:
+        policy = TierPolicy.of(spec)
+        pages = [reference.page for reference in self._table.references]
+        states = [
+            PageState(page.tier, page.heat, page.pinned or (index == 0 and policy.has_tiers))
+            for index, page in enumerate(pages)
+        ]
+        return list(zip(pages, policy.wanted(states), strict=True))
+
+    # Changing the whole.
+
+    def apply(self, spec: KVSpec, check: Callable[[], None] = lambda: None) -> None:
+        """Change the precision: a lower one at once, a higher one for pages that are yet to come.
+
+        `check` is called between layers and may raise: what is not done then follows with the next `apply`.
+
+        Raises:
+            OctavoError: pages of another size or group are asked for, which takes a new cache.
+        """
+        if (spec.page_tokens, spec.group_size) != (self.spec.page_tokens, self.spec.group_size):
+            raise OctavoError("Another page or group size takes a new cache.")
+        self._store.lower_all(self._wanted_tiers(spec), spec, check)
+        self.spec = spec
+        self._heat.limit(spec.attention_pages, spec.attention_grows)
+
+    def clear(self) -> None:
+        """Forget all tokens and give their memory back."""
+        self._heat.forget()
+        self._table.set_references(())
+        self._store.defragment()
+        self._begin(PageTable(self._store))
+        for layer in self._paged:
+            layer.clear()
+        for index, fresh in enumerate(make_prompt_cache(self._module)):
+            if not isinstance(self.layers[index], PagedLayer):
+                self.layers[index] = watched(fresh, self._watcher)
+
+    def realign(self) -> None:
+        """Bring all layers back to `tokens` after a forward pass that was left half-way.
+
+        Where a layer cannot go back, everything is forgotten.
+        """
+        if not trim_to(self._others, self.num_tokens):
+            self.clear()
+            return
+        kept = np.ones(len(self._table.open_tokens), dtype=np.bool_)
+        for layer in self._paged:
+            layer.keep_open(kept, self._table.next_position)
+
+    def close(self) -> None:
+        """Give all memory back; the cache cannot be used after that."""
+        self._table.set_references(())
+        self._store.defragment()
+        self.layers = []
+
+    def _keep(self, kept: BoolArray) -> None:
+        self._heat.forget()
+        open_kept = self._table.keep(kept)
+        for layer in self._paged:
+            layer.keep_open(open_kept, self._table.next_position)
