@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from engine.kv.precision import KVSpec
 from engine.kv.usage import KVUsage
 
 
@@ -61,8 +62,8 @@ class GenerationStats:
 
     Times are in seconds, rates in tokens per second, sizes in bytes. `prefill_tps` counts only the tokens
     that were read, not the reused ones. `ttft_s` runs from the request to the first token. `kv` is the
-    precision that was asked for, as `KVSpec` writes it, `kv_usage` what is held, and `kv_note` a sentence
-    where some layers could not take that precision.
+    precision that was asked for, as `KVSpec` writes it, `kv_usage` what is held, None for a reply that was
+    stored before that was known, and `kv_note` a sentence where some layers could not take that precision.
     """
 
     prompt_tokens: int
@@ -72,7 +73,7 @@ class GenerationStats:
     prefill_tps: float
     decode_tps: float
     kv: str
-    kv_usage: KVUsage
+    kv_usage: KVUsage | None
     peak_nbytes: int
     stop_reason: StopReason
     kv_note: str | None = None
@@ -80,8 +81,9 @@ class GenerationStats:
 
 @dataclass(frozen=True)
 class PrecisionChanged:
-    """A change of precision has reached the cache that is being written; `usage` is what it holds now."""
+    """The precision `kv` has reached the cache that is held; `usage` is what it holds now."""
 
+    kv: KVSpec
     usage: KVUsage
 
 

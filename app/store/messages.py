@@ -164,14 +164,24 @@ def _stats(message_id: int, text: str | None) -> GenerationStats | None:
     if text is None:
         return None
     try:
-        stored = json.loads(text)
-        if "kv_usage" not in stored:
-            return None  # figures of a former version, which kept others
-        read = {"kv_usage": _usage(stored["kv_usage"]), "stop_reason": StopReason(stored["stop_reason"])}
+        stored = _carried_over(json.loads(text))
+        usage = stored["kv_usage"]
+        read = {
+            "kv_usage": None if usage is None else _usage(usage),
+            "stop_reason": StopReason(stored["stop_reason"]),
+        }
         return GenerationStats(**stored | read)
     except (ValueError, TypeError, KeyError):
         log.warning("the figures of message %d cannot be read: %s", message_id, text)
         return None
+
+
+def _carried_over(stored: dict[str, Any]) -> dict[str, Any]:
+    """Return figures in today's keys: the precision was once a whole number, and of the cache its bytes."""
+    if "kv_bits" not in stored:
+        return stored
+    rest = {key: value for key, value in stored.items() if key not in ("kv_bits", "kv_nbytes")}
+    return rest | {"kv": str(stored["kv_bits"]), "kv_usage": None}
 
 
 def _usage(stored: dict[str, Any]) -> KVUsage:

@@ -191,12 +191,12 @@ def test_the_figures_of_a_cache_come_back_as_they_were(
     for usage in (USAGE, without_pages):
         reply = add_turn(store, conversation_id, None, "hello", dataclasses.replace(STATS, kv_usage=usage))
         stats = store.message(reply.id).stats
-        assert stats is not None
+        assert stats is not None and stats.kv_usage is not None
         assert stats.kv_usage == usage
         assert isinstance(stats.kv_usage.requested, tuple)
 
 
-def test_figures_of_the_former_version_are_left_out_quietly(
+def test_figures_of_the_former_version_are_shown_without_those_of_the_cache(
     store: ConversationStore, db_path: Path, conversation_id: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     question = store.add_user_message(conversation_id, None, "hello")
@@ -208,7 +208,7 @@ def test_figures_of_the_former_version_are_left_out_quietly(
             (conversation_id, question.id, json.dumps(former | {"kv_bits": 8, "kv_nbytes": 123_456})),
         )
     conn.close()
-    assert store.message(question.id + 1).stats is None
+    assert store.message(question.id + 1).stats == dataclasses.replace(STATS, kv="8", kv_usage=None)
     assert caplog.messages == []
 
 
