@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import click
 
 from app.cli import INTERRUPTED
+from app.cli.status_line import StatusLine
 from app.documents.document import Document
 from app.documents.extract import extract
 from app.kv_config import KVConfig, load_kv_config
@@ -29,7 +30,6 @@ from engine.events import (
     GenerationEvent,
     GenerationStats,
     LoadProgress,
-    PrecisionChanged,
     PrefillProgress,
     StopReason,
     Token,
@@ -156,7 +156,7 @@ class _TextOutput:
     """The answer on standard output; progress and figures on standard error, where that is a terminal."""
 
     def __init__(self) -> None:
-        self._status_shown = False
+        self._line = StatusLine()
 
     def show(self, event: LoadProgress | GenerationEvent) -> None:
         match event:
@@ -165,33 +165,31 @@ class _TextOutput:
             case PrefillProgress(done, total):
                 self._status(f"Reading {done:,} of {total:,} tokens")
             case Token(text):
-                self._status("")
+                self._line.clear()
                 print(text, end="", flush=True)
             case Finished(stats):
-                self._status("")
+                self._line.clear()
                 print(flush=True)
                 self._figures(stats)
 
     def fail(self, sentence: str) -> None:
-        self._status("")
+        self._line.clear()
         print(f"octavo: {sentence}", file=sys.stderr)
 
     def _status(self, text: str) -> None:
-        """Replace the status line; an empty text takes it away."""
-        if sys.stderr.isatty() and (text or self._status_shown):
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-            self._status_shown = bool(text)
+        if self._line.on_terminal:
+            self._line.write(text)
 
     def _figures(self, stats: GenerationStats) -> None:
-        if sys.stderr.isatty():
+        if self._line.on_terminal:
             print(
                 f"[{stats.prompt_tokens:,} tokens read at {stats.prefill_tps:.0f}/s, first token after "
                 f"{stats.ttft_s:.1f} s, {stats.completion_tokens:,} written at {stats.decode_tps:.1f}/s, "
                 f"stopped by {stats.stop_reason.value}]",
-                f"[KV cache: {_kv_figures(stats.kv_usage)}]",
-                sep="\n",
                 file=sys.stderr,
             )
+            if stats.kv_usage is not None:
+                print(f"[KV cache: {_kv_figures(stats.kv_usage)}]", file=sys.stderr)
             if stats.kv_note is not None:
                 print(f"[{stats.kv_note}]", file=sys.stderr)
 
@@ -218,8 +216,6 @@ class _JsonOutput:
                 self._line("prefill", done=done, total=total, reused=reused)
             case Token(text, token_id):
                 self._line("token", text=text, token_id=token_id)
-            case PrecisionChanged(usage):
-                self._line("precision", **dataclasses.asdict(usage))
             case Finished(stats):
                 self._line("finished", **dataclasses.asdict(stats) | {"stop_reason": stats.stop_reason.value})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 import json
 import statistics
@@ -11,7 +10,8 @@ from typing import Any
 
 import click
 
-from app.cli.kv_report import report, write_csv
+from app.cli.csv_file import write_csv
+from app.cli.kv_report import csv_row, report
 from app.cli.pace import Pace
 from app.cli.status_line import StatusLine
 from app.command_line import app_command
@@ -69,7 +69,7 @@ def decode(
         on_measured=lambda one: None if as_json else click.echo(_line(one.side.value, one)),
     )
     if csv_file:
-        _write_csv(result, csv_file)
+        write_csv([_fields(one) for one in result.measurements], csv_file)
     click.echo(json.dumps(_summary(result), indent=2) if as_json else _table(result))
 
 
@@ -125,7 +125,7 @@ def kv(
         result = bench_kv(installed.path, words, KVBenchPlan(tokens, answer_tokens, runs), stages.show)
     finally:
         stages.end()
-    write_csv(result, csv_file)
+    write_csv([csv_row(row) for row in result.rows], csv_file)
 
     from engine.bench.kv.picture import draw  # slow to import
 
@@ -205,11 +205,3 @@ def _table(result: DecodeBench) -> str:
     lines.append(f"{'ratio':<8}{result.prefill_ratio:9.1f}x{result.decode_ratio:11.2f}x\n")
     setups = {one.side: f"{one.side.value}: {one.setup}; {one.versions}" for one in result.measurements}
     return "\n".join([*lines, *setups.values()])
-
-
-def _write_csv(result: DecodeBench, path: Path) -> None:
-    rows = [_fields(one) for one in result.measurements]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import dataclasses
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from engine.bench.kv.figures import Bar, KVBench, Prefill, Quality, Row, Step
 from engine.wording import format_nbytes
@@ -22,16 +20,8 @@ def report(result: KVBench) -> str:
     )
 
 
-def write_csv(result: KVBench, path: Path) -> None:
-    """Write a row for each cache; what was not measured is empty."""
-    rows = [_csv_row(row) for row in result.rows]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
-def _csv_row(row: Row) -> dict[str, object]:
+def csv_row(row: Row) -> dict[str, object]:
+    """Return the figures of a cache by their names in a CSV file; what was not measured is empty."""
     fields: dict[str, object] = {
         "side": row.kind.side.value,
         "precision": row.kind.precision,

@@ -28,6 +28,12 @@ class StatusLine:
         click.echo(f"\r{text:<{self._width}}", nl=False, err=True)
         self._width = len(text)
 
+    def clear(self) -> None:
+        """Take the text away, so that what follows stands in its place."""
+        if self._width:
+            click.echo(f"\r{'':<{self._width}}\r", nl=False, err=True)
+            self._width = 0
+
     def end(self) -> None:
         """Leave the line, so that what follows stands below it."""
         if self._width:
