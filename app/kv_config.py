@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from engine.errors import OctavoError
 from engine.kv.precision import GROUP_SIZES, MOST, PAGE_TOKENS, PRESETS, KVSpec
 
@@ -45,15 +43,6 @@ class KVConfig:
     model: str | None
     kv: KVSpec
     max_context: int | None
-
-    def to_toml(self) -> str:
-        """Return the text of a file that `load_kv_config` reads back to an equal value."""
-        values = dataclasses.asdict(self.kv) | {"max_context": self.max_context}
-        values["attention_grows"] = self.kv.attention_grows or None
-        values["layers"] = ", ".join(str(rule) for rule in self.kv.rules)
-        table = {key: values[key] for key in _KV_KEYS if values[key] is not None}
-        model = {} if self.model is None else {"model": self.model}
-        return tomli_w.dumps(model | {"kv_cache": table})
 
 
 def load_kv_config(path: Path) -> KVConfig:
