@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from engine.errors import OctavoError
@@ -104,6 +105,22 @@ def test_a_splice_leaves_as_many_exact_pages_as_there_may_be() -> None:
     assert cache.usage().open_tokens == 7
     cache.read(range(600, 664))
     assert tiers(cache) == "wccccwh"
+
+
+def test_an_attention_budget_counts_from_the_next_token_on() -> None:
+    cache, other = (cache_of("4; page=64, hot=0, warm=0", 6 * 64 + 1) for _ in range(2))
+
+    def difference(token: int, spec: str) -> float:
+        """Return how far the answer is from that of a cache that reads all pages."""
+        cache.apply(KVSpec.parse(f"4; page=64, hot=0, warm=0{spec}"))
+        return float(np.abs(np.array(cache.read([token])) - np.array(other.read([token]))).max())
+
+    assert difference(7, "") < 1e-5
+    assert difference(8, ", attend=1") > 1e-2
+    assert cache.usage().attention_pages == 1
+    assert difference(9, ", attend=6") < 1e-5
+    assert difference(8, ", attend=1") > 1e-2
+    assert difference(9, "") < 1e-5
 
 
 def test_pinned_pages_stay_a_tier_higher() -> None:
