@@ -2,8 +2,8 @@
 
 The loop is mlx-lm's in short: the prompt in chunks, then one token a step with the next step already queued
 (`mx.async_eval`) while the last token is handed over. What is added here: a stop that is noticed within a
-chunk, chunks that shrink until one takes about `CHUNK_TARGET_S`, and a cache whose `tokens` always name
-what it holds.
+chunk, chunks that time and memory bound (`prefill_chunks.py`), and a cache whose `tokens` always name what it
+holds.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import cast
 
 import mlx.core as mx
 from mlx_lm.sample_utils import make_logits_processors, make_sampler
+from mlx_lm.tokenizer_utils import StreamingDetokenizer
 
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, ModelError
@@ -31,15 +32,9 @@ from engine.events import (
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import Model
+from engine.prefill_chunks import STOP_TARGET_S, chunk_size
 from engine.sampling import SamplingParams
 
-CHUNK_TARGET_S = 2.0
-"""Seconds that one prefill chunk may take: progress is told after each, and each reads all pages once."""
-STOP_TARGET_S = 0.2
-"""A chunk that takes longer than this looks for a stop before each layer."""
-MIN_CHUNK_TOKENS = 16
-MAX_CHUNK_TOKENS = 512
-FIRST_CHUNK_TOKENS = 64
 CLEAR_EVERY_TOKENS = 256
 """Decoded tokens after which buffers that a growing cache has left behind are given back, as mlx-lm does."""
 REPETITION_WINDOW_TOKENS = 64
@@ -54,6 +49,7 @@ class Generation:
 
     The cache must hold fewer tokens than the prompt and only such as the prompt begins with; they are not
     read again. `limit_tokens` is the context, prompt and answer together, and must exceed the prompt.
+    `wanted_kv` tells the precision that is wanted now; without it the cache's own stays.
     """
 
     def __init__(
@@ -72,17 +68,18 @@ class Generation:
         self._prompt = list(prompt)
         self._sampling = sampling
         self._cancel = cancel
-        self._wanted_kv = wanted_kv or (lambda: cache.spec)
+        self._wanted_kv = wanted_kv
         self._room_tokens = limit_tokens - len(self._prompt)
         self._sampler = _make_sampler(sampling, model.info.vocab_size)
         self._processors = _make_processors(sampling)
         self._recent = mx.array(self._prompt[-REPETITION_WINDOW_TOKENS:])
-        self._chunk_tokens = FIRST_CHUNK_TOKENS
+        self._chunk_size = chunk_size(model, cache)
         self._reused_tokens = cache.num_tokens
         self._read_tokens = 0
         self._completion_tokens = 0
+        self._last_token = self._prompt[-1]
         self._seen_kv = cache.spec
-        self._checks_layers = True
+        self._checks_layers = self._chunk_size.takes_long
         self._left_half_way = False
         self._started_s = time.perf_counter()
         self._first_token_s: float | None = None
@@ -96,12 +93,17 @@ class Generation:
             yield from self._prefill()
             reason = yield from self._decode()
         except Cancelled:
-            if self._left_half_way:
-                self._cache.realign()
-            reason = StopReason.STOPPED
+            reason = self._stopped()
         finally:
             self._cache.watch(None)
         yield Finished(self._stats(reason))
+
+    def _stopped(self) -> StopReason:
+        """Bring the cache back to the tokens that it names."""
+        if self._left_half_way:
+            self._left_half_way = False
+            self._cache.realign()
+        return StopReason.STOPPED
 
     def _check_before_layer(self, keys: mx.array) -> None:
         """Notice a stop between two layers where a whole pass takes too long."""
@@ -120,70 +122,71 @@ class Generation:
         while total - done > 1:
             self._cancel.check()
             yield from self._follow_precision()
-            chunk = self._prompt[done : min(done + self._chunk_tokens, total - 1)]
+            chunk = self._prompt[done : min(done + self._chunk_size.after(done), total - 1)]
             started = time.perf_counter()
             self._cache.read(chunk)
             done += len(chunk)
             self._read_tokens += len(chunk)
-            self._adapt_chunk(len(chunk), time.perf_counter() - started)
+            self._chunk_size.adapt(len(chunk), time.perf_counter() - started)
+            self._checks_layers = self._chunk_size.takes_long
             mx.clear_cache()
             yield PrefillProgress(done, total, self._reused_tokens)
         self._cancel.check()
-
-    def _adapt_chunk(self, num_tokens: int, elapsed_s: float) -> None:
-        """Choose the next chunk so that it takes at most about `CHUNK_TARGET_S` at the speed just seen."""
-        fitting = int(num_tokens * CHUNK_TARGET_S / max(elapsed_s, 1e-4))
-        wanted = min(fitting, 2 * self._chunk_tokens, MAX_CHUNK_TOKENS)
-        self._checks_layers = elapsed_s * wanted > STOP_TARGET_S * num_tokens
-        self._chunk_tokens = max(MIN_CHUNK_TOKENS, wanted // MIN_CHUNK_TOKENS * MIN_CHUNK_TOKENS)
+        yield from self._follow_precision()
 
     def _follow_precision(self) -> Iterator[PrecisionChanged]:
         """Take over what the user has changed since; pages of another size wait for the next reply."""
-        wanted = self._wanted_kv()
+        wanted = self._wanted_kv() if self._wanted_kv else self._seen_kv
         if wanted is self._seen_kv:
             return
         self._seen_kv = wanted
         held = self._cache.spec
         spec = dataclasses.replace(wanted, page_tokens=held.page_tokens, group_size=held.group_size)
         if spec != held:
-            self._cache.apply(spec)
-            yield PrecisionChanged(self._cache.usage())
+            self._cache.apply(spec, self._cancel.check)
+            yield PrecisionChanged(kv=self._cache.spec, usage=self._cache.usage())
 
     def _decode(self) -> Generator[Token | PrecisionChanged, None, StopReason]:
-        budget = min(self._sampling.max_tokens, self._room_tokens)
-        reason = StopReason.LENGTH if budget == self._sampling.max_tokens else StopReason.CONTEXT
+        """Write the reply; its text is made whole wherever a stop falls, as its tokens stay in the cache."""
         detokenizer = self._model.tokenizer.detokenizer
         detokenizer.reset()
         if self._prompt_opens_reasoning():
             yield Token(self._model.tokenizer.think_start, self._prompt[-1])
+        try:
+            reason = yield from self._write(detokenizer)
+        except Cancelled:
+            reason = self._stopped()
+        detokenizer.finalize()
+        if rest := detokenizer.last_segment:
+            yield Token(rest, self._last_token)
+        return reason
+
+    def _write(
+        self, detokenizer: StreamingDetokenizer
+    ) -> Generator[Token | PrecisionChanged, None, StopReason]:
+        budget = min(self._sampling.max_tokens, self._room_tokens)
         current = self._first_step()
         self._cache.commit(self._prompt[-1:])
         self._read_tokens += 1
         while True:
             is_last = self._completion_tokens + 1 == budget
             upcoming = None if is_last else self._step(current)
-            token = cast(int, current.item())
+            self._last_token = cast(int, current.item())
             if upcoming is not None:
-                self._cache.commit([token])
+                self._cache.commit([self._last_token])
             self._count_token()
             if self._completion_tokens % CLEAR_EVERY_TOKENS == 0:
                 mx.clear_cache()
-            if token in self._model.tokenizer.eos_token_ids:
-                reason = StopReason.END
-                break
-            detokenizer.add_token(token)
-            yield Token(detokenizer.last_segment, token)
+            if self._last_token in self._model.tokenizer.eos_token_ids:
+                return StopReason.END
+            detokenizer.add_token(self._last_token)
+            yield Token(detokenizer.last_segment, self._last_token)
             if upcoming is None:
-                break
-            if self._cancel.cancelled:
-                reason = StopReason.STOPPED
-                break
+                is_full = budget < self._sampling.max_tokens
+                return StopReason.CONTEXT if is_full else StopReason.LENGTH
+            self._cancel.check()
             yield from self._follow_precision()
             current = upcoming
-        detokenizer.finalize()
-        if rest := detokenizer.last_segment:
-            yield Token(rest, token)
-        return reason
 
     def _prompt_opens_reasoning(self) -> bool:
         """Whether the chat template itself began the reasoning, which the reply's text then lacks."""

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
-
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
@@ -15,64 +12,16 @@ from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.events import (
     Finished,
-    GenerationEvent,
-    GenerationStats,
     PrecisionChanged,
     PrefillProgress,
     StopReason,
     Token,
 )
-from engine.generate import MIN_CHUNK_TOKENS, Generation
-from engine.kv.cache import SequenceCache
+from engine.generate import Generation
 from engine.kv.precision import KVSpec
-from engine.model import ChatMessage, Model
+from engine.model import Model
 from engine.sampling import SamplingParams
-
-GREEDY = SamplingParams(temperature=0, repetition_penalty=1, max_tokens=12)
-TEXT = "The lighthouse keeper counted the ships that passed in the night. " * 14
-
-
-def prompt_of(model: Model, text: str = TEXT) -> list[int]:
-    return model.render([ChatMessage("user", text)])
-
-
-EXACT = KVSpec.parse("16")
-
-
-def new_cache(model: Model, kv: KVSpec = EXACT) -> SequenceCache:
-    return SequenceCache(model.module, kv)
-
-
-def generate(
-    model: Model,
-    prompt: list[int],
-    *,
-    cache: SequenceCache | None = None,
-    sampling: SamplingParams = GREEDY,
-    limit_tokens: int = 8192,
-    cancel: CancelToken | None = None,
-) -> Iterator[GenerationEvent]:
-    return Generation(
-        model,
-        cache if cache is not None else new_cache(model),
-        prompt,
-        sampling,
-        limit_tokens=limit_tokens,
-        cancel=cancel or CancelToken(),
-    ).events()
-
-
-def outcome(events: Iterator[GenerationEvent]) -> tuple[list[int], str, GenerationStats]:
-    """Return token ids, text and figures of a whole reply."""
-    taken = list(events)
-    tokens = [event for event in taken if isinstance(event, Token)]
-    finished = taken[-1]
-    assert isinstance(finished, Finished)
-    return [token.token_id for token in tokens], "".join(t.text for t in tokens), finished.stats
-
-
-def layers_hold(cache: SequenceCache) -> set[int]:
-    return {layer.offset for layer in cache.layers}
+from tests.engine.replies import GREEDY, generate, layers_hold, new_cache, outcome, prompt_of
 
 
 def test_greedy_tokens_are_those_of_mlx_lms_own_loop(starter: Model) -> None:
@@ -116,106 +65,6 @@ def test_a_second_turn_reads_only_what_is_new_and_answers_the_same(starter: Mode
     expected, _, whole = outcome(generate(starter, longer))
     assert tokens == expected
     assert whole.reused_tokens == 0
-
-
-@pytest.mark.parametrize("after_tokens", [0, 1, 5])
-def test_after_a_stop_the_cache_names_what_it_holds(starter: Model, after_tokens: int) -> None:
-    cancel = CancelToken()
-    cache = new_cache(starter)
-    events = generate(starter, prompt_of(starter), cache=cache, cancel=cancel)
-    stop_after(events, cancel, lambda event: isinstance(event, Token), after_tokens)
-    assert layers_hold(cache) == {len(cache.tokens)}
-
-
-def stop_after(
-    events: Iterator[GenerationEvent],
-    cancel: CancelToken,
-    counts: Callable[[GenerationEvent], bool],
-    number: int,
-) -> GenerationStats:
-    """Stop after `number` events that count, and return the figures."""
-    counted = 0
-    if number == 0:
-        next(events)
-        cancel.cancel()
-    for event in events:
-        if isinstance(event, Finished):
-            assert event.stats.stop_reason is StopReason.STOPPED
-            return event.stats
-        counted += counts(event)
-        if counted == number:
-            cancel.cancel()
-    raise AssertionError("the reply did not finish")
-
-
-def test_a_stop_while_reading_keeps_what_was_read(starter: Model) -> None:
-    cancel = CancelToken()
-    cache = new_cache(starter)
-    prompt = prompt_of(starter)
-    events = generate(starter, prompt, cache=cache, cancel=cancel)
-    stats = stop_after(events, cancel, lambda event: isinstance(event, PrefillProgress), 2)
-    assert stats.completion_tokens == 0
-    assert 0 < len(cache.tokens) < len(prompt)
-    assert cache.tokens == prompt[: len(cache.tokens)]
-    tokens, _, resumed = outcome(generate(starter, prompt, cache=cache))
-    assert resumed.reused_tokens > 0
-    assert tokens == outcome(generate(starter, prompt))[0]
-
-
-class _CancelAtCheck(CancelToken):
-    """Cancels itself at the given check, which may fall between two layers."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self._checks = itertools.count(1)
-        self._number = number
-
-    def check(self) -> None:
-        if next(self._checks) == self._number:
-            self.cancel()
-        super().check()
-
-
-@pytest.mark.parametrize("check", [5, 20, 40])
-def test_where_a_chunk_is_slow_a_stop_between_two_layers_loses_nothing(starter: Model, check: int) -> None:
-    cache = new_cache(starter)
-    prompt = prompt_of(starter)
-    slow = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=_CancelAtCheck(check))
-    slow._chunk_tokens = MIN_CHUNK_TOKENS
-    slow._checks_layers = True
-    slow._adapt_chunk = lambda num_tokens, elapsed_s: None  # type: ignore[method-assign]
-    _, _, stats = outcome(slow.events())
-    assert stats.stop_reason is StopReason.STOPPED
-    assert layers_hold(cache) == {len(cache.tokens)}
-    assert outcome(generate(starter, prompt, cache=cache))[0] == outcome(generate(starter, prompt))[0]
-
-
-def test_chunks_grow_when_fast_and_shrink_when_slow(starter: Model) -> None:
-    generation = Generation(
-        starter, new_cache(starter), [1, 2], GREEDY, limit_tokens=8192, cancel=CancelToken()
-    )
-    generation._adapt_chunk(64, 0.01)
-    assert generation._chunk_tokens == 128
-    generation._adapt_chunk(128, 8)
-    assert generation._chunk_tokens == 32
-    generation._adapt_chunk(32, 100)
-    assert generation._chunk_tokens == MIN_CHUNK_TOKENS
-
-
-def test_layers_are_waited_for_only_where_a_pass_is_slow(
-    starter: Model, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    prompt = prompt_of(starter, "Hello")
-    cache = new_cache(starter)
-    generation = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=CancelToken())
-    assert generation._checks_layers  # nothing is known yet of this computer's speed
-    generation._adapt_chunk(64, 0.01)
-    assert not generation._checks_layers
-    generation._adapt_chunk(16, 0.6)
-    assert generation._checks_layers
-    monkeypatch.setattr("engine.generate.STOP_TARGET_S", 1000)
-    outcome(generation.events())
-    assert not generation._checks_layers
 
 
 def test_a_full_context_ends_the_reply(starter: Model) -> None:

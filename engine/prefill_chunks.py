@@ -1,0 +1,65 @@
+"""How many tokens of a prompt one forward pass reads: as many as time and memory allow."""
+
+from __future__ import annotations
+
+from engine.backend import Device
+from engine.kv.cache import SequenceCache
+from engine.kv.layers import any_watched
+from engine.model import Model
+
+CHUNK_TARGET_S = 2.0
+"""Seconds that one prefill chunk may take: progress is told after each, and each reads all pages once."""
+STOP_TARGET_S = 0.2
+"""A chunk that takes longer than this looks for a stop before each layer, or is made shorter if none can."""
+MIN_CHUNK_TOKENS = 16
+MAX_CHUNK_TOKENS = 512
+FIRST_CHUNK_TOKENS = 64
+SCORES_NBYTES = 512 * 2**20
+"""The most that the attention scores of one layer may take: `[heads, chunk, context]`, where they exist."""
+FUSED_HEAD_DIMS = frozenset({64, 72, 80, 96, 128})
+"""Heads for which MLX's attention keeps no scores, on Metal and on CUDA; on the CPU it always does."""
+
+
+class ChunkSize:
+    """The size of the next prefill chunk, learned from how long the former ones took.
+
+    Attributes:
+        takes_long: whether a chunk may take longer than a stop should wait. At first nothing is known.
+    """
+
+    def __init__(self, target_s: float, score_nbytes: int) -> None:
+        """Begin with a small chunk.
+
+        Args:
+            target_s: seconds that a chunk may take.
+            score_nbytes: bytes that each token read keeps for each token of the context, 0 for none.
+        """
+        self.takes_long = True
+        self._target_s = target_s
+        self._score_nbytes = score_nbytes
+        self._wanted_tokens = FIRST_CHUNK_TOKENS
+
+    def after(self, num_held: int) -> int:
+        """Return how many tokens to read next when `num_held` are in the cache."""
+        if not self._score_nbytes:
+            return self._wanted_tokens
+        nbytes_per_token = self._score_nbytes * (num_held + self._wanted_tokens)
+        return max(1, min(self._wanted_tokens, SCORES_NBYTES // nbytes_per_token))
+
+    def adapt(self, num_tokens: int, elapsed_s: float) -> None:
+        """Learn the speed from a chunk: the next one takes about the target at most, or is the smallest."""
+        fitting = int(num_tokens * self._target_s / max(elapsed_s, 1e-4))
+        wanted = min(fitting, 2 * self._wanted_tokens, MAX_CHUNK_TOKENS)
+        self._wanted_tokens = max(MIN_CHUNK_TOKENS, wanted // MIN_CHUNK_TOKENS * MIN_CHUNK_TOKENS)
+        self.takes_long = elapsed_s * self._wanted_tokens > STOP_TARGET_S * num_tokens
+
+
+def chunk_size(model: Model, cache: SequenceCache) -> ChunkSize:
+    """Return the chunks for a model and its cache.
+
+    Where no layer can look for a stop, as in purely recurrent models, a whole chunk must be quick.
+    """
+    target_s = CHUNK_TARGET_S if any_watched(cache.layers) else STOP_TARGET_S
+    is_fused = model.backend.device is not Device.CPU and model.info.head_dim in FUSED_HEAD_DIMS
+    score_nbytes = model.info.num_heads * model.backend.activation_nbytes
+    return ChunkSize(target_s, 0 if is_fused else score_nbytes)
