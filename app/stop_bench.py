@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.documents.extract import extract
+from app.settings import DEFAULT_KV
 from engine.backend import start_backend
 from engine.bench.prose import TEXT
 from engine.cancel import CancelToken
@@ -99,19 +100,17 @@ def _engine_timings(path: Path, runs: int, prompt_tokens: int) -> Iterator[StopT
     # Nothing may import MLX before the backend is prepared.
     from engine.engine import Engine, GenerationRequest
     from engine.events import PrefillProgress, Token
-    from engine.kv.precision import KVSpec
     from engine.model import ChatMessage
     from engine.sampling import SamplingParams
 
     engine = Engine(backend)
-    kv = KVSpec.parse("16")
 
     def load(stopper: _Stopper) -> None:
         stopper.arm()
-        engine.load(path, kv, cancel=stopper.token, on_progress=lambda progress: None)
+        engine.load(path, DEFAULT_KV, cancel=stopper.token, on_progress=lambda progress: None)
 
     yield _timing("loading the model", runs, load)
-    loaded = engine.load(path, kv, cancel=CancelToken(), on_progress=lambda progress: None)
+    loaded = engine.load(path, DEFAULT_KV, cancel=CancelToken(), on_progress=lambda progress: None)
     repeats = -(-prompt_tokens // loaded.counter.count(TEXT))
     long_text = (TEXT * repeats)[: len(TEXT) * prompt_tokens // loaded.counter.count(TEXT)]
 
@@ -119,7 +118,7 @@ def _engine_timings(path: Path, runs: int, prompt_tokens: int) -> Iterator[StopT
         """Answer `text`, the first word changed so that nothing is reused, and stop after `moment`."""
         sampling = SamplingParams(max_tokens=400)
         question = ChatMessage("user", f"{random.random()} {text}")
-        for event in engine.generate(GenerationRequest((question,), sampling, kv), stopper.token):
+        for event in engine.generate(GenerationRequest((question,), sampling, DEFAULT_KV), stopper.token):
             if moment(event):
                 stopper.arm()
 

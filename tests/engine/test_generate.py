@@ -111,7 +111,7 @@ def test_cold_pages_take_the_bytes_of_the_formula(starter: Model, bits: str) -> 
     kv = KVSpec.parse(f"{bits}; page=64, hot=0, warm=0")
     *_, stats = outcome(generate(starter, prompt_of(starter), cache=new_cache(starter, kv)))
     usage = stats.kv_usage
-    assert usage.cold_pages >= 2
+    assert usage is not None and usage.cold_pages >= 2
     per_token = kv_nbytes_per_token(starter.info, starter.backend, kv)
     assert usage.sealed_nbytes == pytest.approx((usage.num_tokens - usage.open_tokens) * per_token, rel=0.02)
 

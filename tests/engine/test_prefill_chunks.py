@@ -27,13 +27,14 @@ def test_chunks_grow_when_fast_and_shrink_when_slow() -> None:
     assert size.after(0) == MIN_CHUNK_TOKENS
 
 
-def test_a_chunk_takes_long_when_a_stop_would_wait_for_it() -> None:
+@pytest.mark.parametrize(("num_tokens", "elapsed_s", "takes_long"), [(64, 0.01, False), (16, 0.6, True)])
+def test_a_chunk_takes_long_when_a_stop_would_wait_for_it(
+    num_tokens: int, elapsed_s: float, takes_long: bool
+) -> None:
     size = ChunkSize(2.0, 0)
     assert size.takes_long  # nothing is known yet of this computer's speed
-    size.adapt(64, 0.01)
-    assert not size.takes_long
-    size.adapt(16, 0.6)
-    assert size.takes_long
+    size.adapt(num_tokens, elapsed_s)
+    assert size.takes_long == takes_long
 
 
 @pytest.mark.parametrize("num_held", [0, 2_000, 40_000, 131_072, 1_000_000])
