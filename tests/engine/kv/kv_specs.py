@@ -30,3 +30,8 @@ def kv_specs(draw: st.DrawFn) -> KVSpec:
         attention_pages,
         attention_pages is not None and draw(st.booleans()),
     )
+
+
+def everywhere(keys: int, values: int | None = None) -> PrecisionRule:
+    """Return the rule of these bits for all layers; of one number for keys and values."""
+    return PrecisionRule(0, None, None, BitsPair(keys, keys if values is None else values))
