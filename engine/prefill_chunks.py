@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from engine.backend import Device
 from engine.kv.cache import SequenceCache
-from engine.kv.layers import any_watched
+from engine.kv.layers import can_be_left
 from engine.model import Model
 
 CHUNK_TARGET_S = 2.0
 """Seconds that one prefill chunk may take: progress is told after each, and each reads all pages once."""
 STOP_TARGET_S = 0.2
-"""A chunk that takes longer than this looks for a stop before each layer, or is made shorter if none can."""
+"""A pass that takes longer than this looks for a stop before each layer that takes keys."""
 MIN_CHUNK_TOKENS = 16
 MAX_CHUNK_TOKENS = 512
 FIRST_CHUNK_TOKENS = 64
@@ -57,9 +57,9 @@ class ChunkSize:
 def chunk_size(model: Model, cache: SequenceCache) -> ChunkSize:
     """Return the chunks for a model and its cache.
 
-    Where no layer can look for a stop, as in purely recurrent models, a whole chunk must be quick.
+    Where leaving a pass half-way is impossible or costs all that was read, a whole chunk must be quick.
     """
-    target_s = CHUNK_TARGET_S if any_watched(cache.layers) else STOP_TARGET_S
+    target_s = CHUNK_TARGET_S if can_be_left(cache.layers) else STOP_TARGET_S
     is_fused = model.backend.device is not Device.CPU and model.info.head_dim in FUSED_HEAD_DIMS
     score_nbytes = model.info.num_heads * model.backend.activation_nbytes
     return ChunkSize(target_s, 0 if is_fused else score_nbytes)

@@ -145,18 +145,20 @@ def watched(layer: Any, watcher: Watcher) -> Any:
     Recurrent caches take no keys and are left alone.
     """
     for part in parts_of([layer]):
-        if _takes_keys(part):
+        if hasattr(part, "update_and_fetch"):
             _watch(part, watcher)
     return layer
 
 
-def any_watched(layers: Sequence[Any]) -> bool:
-    """Whether a forward pass with these caches, paged ones included, ever runs `before_layer`."""
-    return any(_takes_keys(part) for part in parts_of(layers))
+def can_be_left(layers: Sequence[Any]) -> bool:
+    """Whether a forward pass with these caches, paged ones included, can be left half-way and be undone.
 
-
-def _takes_keys(part: Any) -> bool:
-    return hasattr(part, "update_and_fetch")
+    Recurrent caches neither run `before_layer` nor go back, and a window does not once it is full.
+    """
+    return all(
+        isinstance(part, PagedLayer) or (part.is_trimmable() and not isinstance(part, RotatingKVCache))
+        for part in parts_of(layers)
+    )
 
 
 def _watch(part: Any, watcher: Watcher) -> None:

@@ -84,8 +84,11 @@ def test_a_prompt_is_read_in_chunks_whose_scores_are_bounded(
     assert max((end - start) * end for start, end in pairwise(done)) <= 50 * 100
 
 
-@pytest.mark.parametrize(("architecture", "wanted"), [("llama", 128), ("falcon_h1", 128), ("mamba2", 16)])
-def test_where_no_layer_looks_for_a_stop_chunks_are_quick(
+@pytest.mark.parametrize(
+    ("architecture", "wanted"),
+    [("llama", 128), ("longcat_flash", 128), ("gemma3", 16), ("falcon_h1", 16), ("mamba2", 16)],
+)
+def test_where_a_pass_cannot_be_undone_chunks_are_quick(
     starter: Model, architecture: str, wanted: int
 ) -> None:
     cache = SequenceCache(tiny_model(architecture), KVSpec.parse("16"))

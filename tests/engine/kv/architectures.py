@@ -114,7 +114,9 @@ CASES = {
     "deepseek_v3": Case("deepseek_v3", paged=(), note=("latent", "mlx-lm"), unsaid=("sliding", "recurrent")),
     "longcat_flash": Case("longcat_flash", paged=(), note=("a kind of their own", "mlx-lm"), looks=4),
     "falcon_h1": Case("falcon_h1", paged=(), note=("a kind of their own", "mlx-lm"), goes_back=False),
-    "mamba2": Case("mamba2", paged=(), note=("recurrent", "mlx-lm"), unsaid=("latent",), looks=0),
+    "mamba2": Case(
+        "mamba2", paged=(), note=("recurrent", "mlx-lm"), unsaid=("latent",), looks=0, goes_back=False
+    ),
 }
 TWO_KV_HEADS = {"hidden_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
 

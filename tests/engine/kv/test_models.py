@@ -16,7 +16,7 @@ from mlx_lm.models.base import scaled_dot_product_attention
 
 from engine.kv.cache import SequenceCache
 from engine.kv.dispatch import dispatch_attention
-from engine.kv.layers import any_watched
+from engine.kv.layers import can_be_left
 from engine.kv.precision import GROUP_SIZES, KV_BITS, PAGE_TOKENS, KVSpec, Tier
 from tests.engine.kv.architectures import (
     CASES,
@@ -147,7 +147,10 @@ def test_whatever_takes_keys_looks_for_a_stop_first(case: Case, was_cleared: boo
     if was_cleared:
         cache.clear()
     assert looks_for_a_stop(cache, [1]) == case.looks
-    assert any_watched(cache.layers) == (case.looks > 0)
+
+
+def test_only_a_pass_that_can_be_undone_is_one_to_leave(case: Case) -> None:
+    assert can_be_left(SequenceCache(model_of(case), EXACT).layers) == case.goes_back
 
 
 @pytest.mark.parametrize("num_tokens", [1, 30])
