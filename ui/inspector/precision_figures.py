@@ -71,11 +71,10 @@ class PrecisionFigures(QWidget):
                 self._set(name, _NONE)
             return
         plan = loaded.plan_at(spec)
-        full_nbytes = plan.fitting_tokens * plan.kv_nbytes_per_token
         self._set("Per token", format_nbytes(plan.kv_nbytes_per_token))
         now = f", now {usage.effective_bits:.1f}" if usage and usage.effective_bits else ""
         self._set("Effective bits", f"{loaded.effective_bits_at(spec):.1f}{now}")
-        self._set("Full context", f"{format_nbytes(full_nbytes)}, {plan.fitting_tokens:,} tokens")
+        self._set("Full context", f"{format_nbytes(plan.kv_nbytes)}, {plan.fitting_tokens:,} tokens")
         self._values["Full context"].setToolTip(f"The model was made for {plan.context_tokens:,} tokens.")
 
     def _set(self, name: str, text: str) -> None:

@@ -253,10 +253,9 @@ class MemoryBar(QWidget):
     def _parts(self) -> list[tuple[str, int, str]]:
         if self._plan is None:
             return []
-        kv_nbytes = self._plan.fitting_tokens * self._plan.kv_nbytes_per_token
         return [
             ("Weights", self._plan.weights_nbytes, "accent"),
-            ("Full context", kv_nbytes, "info"),
+            ("Full context", self._plan.kv_nbytes, "info"),
             ("Reserve", RESERVE_NBYTES, "text_faint"),
         ]
 

@@ -169,32 +169,37 @@ def test_each_choice_sets_its_field(
 ) -> None:
     before = KVSpec.parse("0-7:8; attend=4")
     panel.set_spec(before)
-    pick(panel, name, text)
+    pick(qtbot, panel, name, text)
     assert panel.spec == dataclasses.replace(before, **changes)
 
 
-def pick(panel: PrecisionPanel, name: str, text: str) -> None:
+def pick(qtbot: QtBot, panel: PrecisionPanel, name: str, text: str) -> None:
+    """Go to a choice with the arrow keys."""
+    if not panel._details.isVisible():
+        panel.findChild(QToolButton).click()
     combo = named(panel, QComboBox, name)
-    combo.setCurrentIndex(combo.findText(text))
-    combo.activated.emit(combo.currentIndex())
+    steps = combo.findText(text) - combo.currentIndex()
+    for _ in range(abs(steps)):
+        qtbot.keyClick(combo, Qt.Key.Key_Down if steps > 0 else Qt.Key.Key_Up)
+    assert combo.currentText() == text
 
 
-def test_a_budget_that_grows_is_a_choice_while_there_is_a_budget(panel: PrecisionPanel) -> None:
+def test_a_budget_that_grows_is_a_choice_while_there_is_a_budget(qtbot: QtBot, panel: PrecisionPanel) -> None:
     grows = panel.findChild(QCheckBox)
     assert not grows.isEnabled()
-    pick(panel, "Attention budget", "8 pages")
+    pick(qtbot, panel, "Attention budget", "8 pages")
     grows.click()
     assert panel.spec == KVSpec.parse("8; attend=8, grow=1")
-    pick(panel, "Attention budget", "4 pages")
+    pick(qtbot, panel, "Attention budget", "4 pages")
     assert panel.spec == KVSpec.parse("8; attend=4, grow=1")
-    pick(panel, "Attention budget", "off")
+    pick(qtbot, panel, "Attention budget", "off")
     assert panel.spec == KVSpec.parse("8")
     assert not grows.isChecked() and not grows.isEnabled()
 
 
 def test_a_group_never_outgrows_its_page(qtbot: QtBot, panel: PrecisionPanel) -> None:
     panel.set_spec(KVSpec.parse("8; page=256, group=128"))
-    pick(panel, "Page size", "64 tokens")
+    pick(qtbot, panel, "Page size", "64 tokens")
     assert (panel.spec.page_tokens, panel.spec.group_size) == (64, 64)
     group = named(panel, QComboBox, "Group size")
     assert [group.itemText(index) for index in range(group.count())] == ["32", "64"]

@@ -63,11 +63,12 @@ def test_a_part_of_the_context_is_a_warning_and_a_lower_precision_holds_more(
 ) -> None:
     if backend.device is not Device.CPU:
         pytest.skip("the numbers are those of float32 activations")
-    weights_nbytes, reserve_nbytes, num_tokens = round(4.4 * GB), 1 << 30, 10_000
-    available_nbytes = weights_nbytes + reserve_nbytes + num_tokens * 20_480
+    # At 16 bits room for 42 pages of 256 tokens: one that is open, 39 that are full and two to spare.
+    weights_nbytes, reserve_nbytes, page_nbytes = round(4.4 * GB), 1 << 30, 256 * 20_480
+    available_nbytes = weights_nbytes + reserve_nbytes + 42 * page_nbytes
     sheet._on_inspected((info_of(tmp_path), available_nbytes))
     assert sheet._load.isEnabled()
-    assert sheet._values["Context that fits"].text() == "10,000 of 32,768 tokens"
+    assert sheet._values["Context that fits"].text() == f"{40 * 256 - 1:,} of 32,768 tokens"
     assert sheet._values["KV cache per token"].text() == "20 KB"
     assert sheet._verdict.property("kind") == "warning"
     press(sheet, "Precise")
