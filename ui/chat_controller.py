@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,21 +10,19 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
-from app.store.records import Message
-from engine.kv.precision import KV_BITS, KVSpec
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
-from ui.context_budget import ContextBudget, ContextUse, surplus_sentence
+from ui.context_budget import ContextBudget
 from ui.conversation_session import ConversationSession
-from ui.engine_thread import EngineState, EngineThread
+from ui.engine_thread import EngineThread
 from ui.notifications import Notifications
 from ui.reply_stream import ReplyStream
+from ui.send_check import SendCheck
 from ui.stored_settings import StoredSettings
 from ui.token_counts import TokenCounts
 from ui.unsaved_replies import UnsavedReplies
 
-_LOWEST_KV = KVSpec.parse(f"{min(KV_BITS)}")
 _METER_MS = 1000
 """How often the context meter follows a reply that is being written."""
 
@@ -72,6 +69,7 @@ class ChatController(QObject):
         self.stream = ReplyStream(engine, self)
         self._unsaved = UnsavedReplies(store, self)
         self.session = ConversationSession(store, view, self.stream, self._unsaved, self)
+        self._check = SendCheck(engine, settings, self.session, self.stream, self.attachments, self._budget)
         self._meter_timer = QTimer(self)
         self._meter_timer.setInterval(_METER_MS)
         self._meter_timer.timeout.connect(self._refresh)
@@ -174,7 +172,7 @@ class ChatController(QObject):
     def send(self, text: str) -> None:
         """Send the text with its documents, or say why not; nothing is lost then."""
         text = text.strip()
-        refusal = self._refusal(text)
+        refusal = self._check.refusal(text)
         if refusal:
             self._refuse(refusal)
             return
@@ -224,14 +222,14 @@ class ChatController(QObject):
         return ReplySettings(settings.sampling, settings.kv, settings.system_prompt)
 
     def _regenerate(self, message_id: int) -> None:
-        refusal = self._engine_refusal()
+        refusal = self._check.engine_refusal()
         if refusal:
             self._refuse(refusal)
         else:
             self.session.regenerate(message_id, self._reply_settings())
 
     def _edit(self, message_id: int, text: str) -> None:
-        refusal = self._engine_refusal()
+        refusal = self._check.engine_refusal()
         if refusal:
             self._refuse(refusal)
         else:
@@ -241,46 +239,6 @@ class ChatController(QObject):
         """Say why something was not done, until something changes."""
         self._refused = sentence
         self._composer.set_hint(sentence, is_error=True)
-
-    def _engine_refusal(self) -> str:
-        """Return why nothing can be answered now; empty when it can."""
-        if self.stream.conversation_id is not None:
-            return "A reply is being written. Stop it, or wait until it is finished."
-        if self._engine.state is EngineState.LOADING:
-            return "The model is still loading."
-        if self._engine.loaded is None:
-            return "Choose a model first."
-        return ""
-
-    def _refusal(self, text: str) -> str:
-        """Return why `text` cannot be sent now; empty when it can."""
-        if not text and not self.attachments.attachments:
-            return "Write something first."
-        if self.attachments.is_reading:
-            return "A document is still being read."
-        return self._engine_refusal() or self._surplus_sentence(self._use(text))
-
-    def _use(self, text: str) -> ContextUse:
-        return self._budget.use(
-            self._path(),
-            self._settings.value.system_prompt,
-            text,
-            self.attachments.attachments,
-            self._engine.loaded,
-            self._settings.value.kv,
-        )
-
-    def _path(self) -> list[Message]:
-        """Return the open path with what is written of a reply so far."""
-        path, writing = self.session.messages, self.stream.message
-        if writing is not None and path and path[-1].id == writing.id:
-            return [*path[:-1], dataclasses.replace(writing, text=self.stream.text)]
-        return path
-
-    def _surplus_sentence(self, use: ContextUse) -> str:
-        loaded = self._engine.loaded
-        most_tokens = loaded.plan_at(_LOWEST_KV).fitting_tokens if loaded is not None else 0
-        return surplus_sentence(use, bool(self.attachments.attachments), most_tokens)
 
     def _on_text_edited(self, text: str) -> None:
         self._refused = ""
@@ -313,11 +271,11 @@ class ChatController(QObject):
 
     def _refresh(self) -> None:
         """Bring the composer in line with everything that it depends on."""
-        use = self._use(self.session.draft.strip())
+        use = self._check.use(self.session.draft.strip())
         self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
         self._composer.set_context(use.used_tokens, use.limit_tokens)
         self._composer.set_busy(self.session.is_streaming)
-        self._composer.set_hint(self._refused or self._surplus_sentence(use), is_error=True)
+        self._composer.set_hint(self._refused or self._check.surplus(use), is_error=True)
         self._view.set_actions_enabled(not self.session.is_streaming)
         self.changed.emit()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.settings import Settings
 from app.store.records import Message
+from engine.events import PrecisionChanged
 from engine.kv.precision import KVSpec
 from engine.kv.usage import KVUsage
 from ui.engine_thread import EngineThread
@@ -58,7 +58,6 @@ class LivePrecision(QObject):
         self._engine = engine
         self._wanted = settings.value.kv
         self._conversation_id: int | None = None
-        self._begun_kv = self._wanted
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SETTLE_MS)
@@ -79,21 +78,17 @@ class LivePrecision(QObject):
         self._engine.set_kv(self._wanted)
 
     def _on_began(self, message: Message) -> None:
-        self._begun_kv = self._wanted
         if message.conversation_id != self._conversation_id:
             self._hold(None)
         self._conversation_id = message.conversation_id
 
-    def _on_kv_changed(self, usage: KVUsage) -> None:
-        """Pages keep the size that they had when the reply began."""
+    def _on_kv_changed(self, changed: PrecisionChanged) -> None:
         if self._conversation_id is not None:
-            begun = self._begun_kv
-            kv = dataclasses.replace(self._wanted, page_tokens=begun.page_tokens, group_size=begun.group_size)
-            self._hold(HeldCache(self._conversation_id, kv, usage))
+            self._hold(HeldCache(self._conversation_id, changed.kv, changed.usage))
 
     def _on_ended(self, message: Message) -> None:
         stats = message.stats
-        if stats is None:
+        if stats is None or stats.kv_usage is None:
             self._hold(None)
         else:
             self._hold(HeldCache(message.conversation_id, KVSpec.parse(stats.kv), stats.kv_usage))

@@ -6,27 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import (
-    QCloseEvent,
-    QDragEnterEvent,
-    QDragLeaveEvent,
-    QDragMoveEvent,
-    QDropEvent,
-    QKeySequence,
-    QShortcut,
-)
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter
 
 from app.documents.formats import file_filter
 from app.paths import AppPaths
-from app.settings import SettingsError
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
 from ui.centre_pane import CentrePane
-from ui.chat.drop import DropOverlay, paths_from_mime
+from ui.chat.drop import DropOverlay
 from ui.chat_controller import ChatController
 from ui.conversations.pane import ConversationPane
-from ui.engine_thread import EngineState, EngineThread, Failure
+from ui.engine_thread import EngineThread
+from ui.engine_worker import EngineState, Failure
 from ui.inspector.pane import InspectorPane
 from ui.last_save import save_or_ask
 from ui.live_precision import LivePrecision
@@ -82,7 +74,7 @@ class MainWindow(QMainWindow):
         self.precision = LivePrecision(settings, engine, self.chat.stream, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
-        self._overlay = DropOverlay(self)
+        DropOverlay(self).dropped.connect(self.chat.add_files)
         self._menus = build_menus(self, self._commands())
         self._connect()
         self._geometry = WindowGeometry(paths.home / "window.ini", self, self._splitter)
@@ -126,32 +118,9 @@ class MainWindow(QMainWindow):
         save_or_ask(self.chat.save, self)
         event.accept()
 
-    def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Show that files can be dropped."""
-        if paths_from_mime(event.mimeData()):
-            event.acceptProposedAction()
-            self._overlay.show_over()
-
-    def dragMoveEvent(self, event: QDragMoveEvent) -> None:
-        """Accept files anywhere in the window."""
-        event.acceptProposedAction()
-
-    def dragLeaveEvent(self, event: QDragLeaveEvent) -> None:
-        """Take the veil away."""
-        self._overlay.hide()
-
-    def dropEvent(self, event: QDropEvent) -> None:
-        """Read the dropped files."""
-        self._overlay.hide()
-        paths = paths_from_mime(event.mimeData())
-        if paths:
-            event.acceptProposedAction()
-            self.chat.add_files(paths)
-
     def _lay_out(self) -> None:
         self.setWindowTitle("Octavo")
         self.setWindowIcon(app_icon())
-        self.setAcceptDrops(True)
         self.setMinimumSize(_MIN_SIZE)
         for pane in (self.conversations, self.centre, self.inspector):
             self._splitter.addWidget(pane)
@@ -185,7 +154,9 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         self._notifications.posted.connect(self.centre.notification_bar.show_notice)
-        self._settings.save_failed.connect(self._on_save_failed)
+        self._settings.save_failed.connect(
+            lambda error: self._notifications.error("The settings could not be saved", error)
+        )
         self.conversations.opened.connect(self.chat.open)
         self.conversations.chosen.connect(self.composer.setFocus)
         self.conversations.new_requested.connect(self.chat.new)
@@ -270,9 +241,6 @@ class MainWindow(QMainWindow):
 
     def _on_failure(self, failure: Failure) -> None:
         self._notifications.post(Notice(Level.ERROR, failure.title, failure.message, failure.details))
-
-    def _on_save_failed(self, error: SettingsError) -> None:
-        self._notifications.error("The settings could not be saved", error)
 
     def _delete_current(self) -> None:
         if self.chat.session.conversation_id is not None:

@@ -7,7 +7,8 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from app.chat import ReplySettings
 from app.store.records import Message
 from engine.events import PrefillProgress
-from ui.engine_thread import EngineState, EngineThread
+from ui.engine_thread import EngineThread
+from ui.engine_worker import EngineState
 
 _FRAME_MS = 33
 

@@ -21,7 +21,7 @@ from engine.sampling import SamplingParams
 from ui.application import open_window
 from ui.background import BackgroundJob
 from ui.chat.drop import DropOverlay
-from ui.engine_thread import EngineState
+from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
 from ui.notifications import Notifications
 

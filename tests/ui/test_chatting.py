@@ -14,7 +14,7 @@ from app.store.records import MessageState, Role
 from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 from tests.ui.conftest import WAIT_MS, Desk, drop, figure
-from ui.engine_thread import EngineState
+from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
 
 pytestmark = pytest.mark.slow
@@ -53,8 +53,8 @@ def test_a_document_is_dropped_asked_about_answered_and_all_is_there_after_a_res
     tokens = window.chat._budget.attachment_tokens
     qtbot.waitUntil(lambda: "tokens" in attachments.chips(tokens)[0].detail, timeout=WAIT_MS)
     words = "Who built the lighthouse?"
-    qtbot.waitUntil(lambda: window.chat._use(words).used_tokens is not None, timeout=WAIT_MS)
-    announced_tokens = window.chat._use(words).used_tokens
+    qtbot.waitUntil(lambda: window.chat._check.use(words).used_tokens is not None, timeout=WAIT_MS)
+    announced_tokens = window.chat._check.use(words).used_tokens
     ask(window, qtbot, words)
     assert window.composer.text == "" and attachments.chips(tokens) == []
     wait_for_answer(window, qtbot)
@@ -179,11 +179,11 @@ def test_what_does_not_fit_the_context_is_refused_with_the_number_and_kept(
     file = tmp_path / "long.txt"
     file.write_text(TEXT * 1000)
     window.chat.add_files([file])
-    qtbot.waitUntil(lambda: window.chat._use("").surplus_tokens > 0, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.chat._check.use("").surplus_tokens > 0, timeout=WAIT_MS)
     qtbot.keyClicks(window.composer.edit, "Summarize this.")
-    qtbot.waitUntil(lambda: window.chat._use("Summarize this.").used_tokens is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.chat._check.use("Summarize this.").used_tokens is not None, timeout=WAIT_MS)
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
-    use = window.chat._use("Summarize this.")
+    use = window.chat._check.use("Summarize this.")
     assert use.used_tokens is not None and use.limit_tokens == 8192
     assert f"{use.used_tokens - 8192:,} tokens too many" in window.chat._refused
     assert window.composer.text == "Summarize this."

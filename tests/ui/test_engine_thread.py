@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from app.chat import ReplySettings
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
+from engine.cancel import CancelToken
+from engine.events import PrecisionChanged
 from engine.kv.precision import KVSpec
-from engine.kv.usage import KVUsage
 from engine.sampling import SamplingParams
-from ui.engine_thread import EngineState, EngineThread, Failure
+from ui.engine_thread import EngineThread
+from ui.engine_worker import EngineState, Failure
 
 EXACT = KVSpec.parse("16; page=64, hot=0, warm=0")
 SHORT = ReplySettings(SamplingParams(temperature=0, max_tokens=8), EXACT, "")
@@ -172,13 +175,14 @@ def test_a_precision_reaches_what_is_held_at_once_even_when_everything_else_is_s
     with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as changed:
         engine.set_kv(KVSpec.parse("k4v3; page=64, hot=0, warm=0"))
         engine.stop()
-    lower = changed.args[0]
+    lower = changed.args[0].usage
+    assert changed.args[0].kv == KVSpec.parse("k4v3; page=64, hot=0, warm=0")
     assert lower.requested == lower.effective == (4, 3)
     assert lower.cold_pages == usage.cold_pages > 0
     assert lower.nbytes < usage.nbytes
     with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as changed:
         engine.set_kv(EXACT)
-    higher = changed.args[0]
+    higher = changed.args[0].usage
     assert (higher.requested, higher.effective) == ((16, 16), (4, 3))
     assert higher.num_below == lower.cold_pages
 
@@ -217,15 +221,74 @@ def test_pages_of_another_size_wait_for_the_next_reply_and_the_bits_do_not(
 ) -> None:
     load(qtbot, engine, starter_gguf)
     asked = question(store, "The ship sailed north. " * 400)
-    usages: list[KVUsage] = []
-    engine.kv_changed.connect(usages.append)
+    changes: list[PrecisionChanged] = []
+    engine.kv_changed.connect(changes.append)
     with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
         with qtbot.waitSignal(engine.prefill_progress, timeout=WAIT_MS):
             engine.reply(asked.conversation_id, asked.id, SHORT)
         engine.set_kv(KVSpec.parse("4; page=128, group=32, hot=0, warm=0"))
-    assert [usage.requested for usage in usages] == [(4, 4)]
+    (changed,) = changes
+    assert changed.kv == KVSpec.parse("4; page=64, hot=0, warm=0")
+    assert changed.usage.requested == (4, 4)
     assert finished.args[0].stats.kv == "4; page=64, hot=0, warm=0"
     assert finished.args[0].stats.completion_tokens == 8
-    with qtbot.assertNotEmitted(engine.kv_changed):
-        engine.set_kv(KVSpec.parse("2; page=128, group=32"))
-        qtbot.waitUntil(lambda: engine._worker._requests.empty())
+    with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as signal:
+        engine.set_kv(KVSpec.parse("2; page=128, group=32, hot=0, warm=0"))
+    assert signal.args[0].kv == KVSpec.parse("2; page=64, hot=0, warm=0")
+
+
+def test_of_many_precisions_wanted_in_a_reply_one_request_is_left_and_it_brings_the_newest(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
+) -> None:
+    load(qtbot, engine, starter_gguf)
+    asked = question(store, "The ship sailed north. " * 200)
+    with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
+        with qtbot.waitSignal(engine.prefill_progress, timeout=WAIT_MS):
+            engine.reply(asked.conversation_id, asked.id, SHORT)
+        for bits in (8, 6, 5, 4):
+            engine.set_kv(KVSpec.parse(f"{bits}; page=64, hot=0, warm=0"))
+        assert engine._worker._requests.qsize() <= 1
+    assert finished.args[0].stats.kv == "4; page=64, hot=0, warm=0"
+    qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
+    with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as changed:
+        engine.set_kv(KVSpec.parse("3; page=64, hot=0, warm=0"))
+    assert changed.args[0].usage.effective == (3, 3)
+
+
+class Endless:
+    """An engine that changes the precision until it is cancelled."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+
+    def apply_kv(self, kv: KVSpec, cancel: CancelToken) -> None:
+        self.begun.set()
+        while True:
+            cancel.check()
+
+
+def test_a_long_change_of_precision_outlives_a_stop_and_not_the_window(
+    qtbot: QtBot, paths: AppPaths, store: ConversationStore, starter_gguf: Path
+) -> None:
+    engine, endless = EngineThread(paths), Endless()
+    engine.start()
+    load(qtbot, engine, starter_gguf)
+    engine._worker._engine.apply_kv = endless.apply_kv  # type: ignore[method-assign]
+    engine.set_kv(KVSpec.parse("4"))
+    assert endless.begun.wait(WAIT_MS / 1000)
+    engine.stop()
+    (cancel,) = engine._worker._pending
+    assert not cancel.cancelled
+    engine.shutdown()
+    assert engine._worker.isFinished()
+
+
+def test_a_precision_kept_from_another_model_gives_way_to_the_default(
+    qtbot: QtBot, engine: EngineThread, starter_gguf: Path
+) -> None:
+    with (
+        qtbot.waitSignal(engine.kv_refused, timeout=WAIT_MS) as refused,
+        qtbot.waitSignal(engine.model_loaded, timeout=WAIT_MS),
+    ):
+        engine.load(starter_gguf, KVSpec.parse("0-30:8"))
+    assert str(refused.args[0]).startswith("'0-30:8' names what this model does not have")

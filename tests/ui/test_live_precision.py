@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton
+from PySide6.QtWidgets import QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.settings import load_settings
+from app.settings import DEFAULT_KV, load_settings
 from app.store.records import MessageState
+from engine.events import PrecisionChanged
 from engine.kv.precision import PRESETS, KVSpec
 from engine.kv.usage import KVUsage
 from engine.sampling import SamplingParams
 from tests.ui.conftest import WAIT_MS, Desk, figure
-from ui.engine_thread import EngineState
+from ui.engine_worker import EngineState
 from ui.inspector.slider import Slider
 from ui.main_window import MainWindow
 
@@ -52,7 +53,7 @@ def press(window: MainWindow, qtbot: QtBot, key: Qt.Key, times: int = 1) -> None
 def told(window: MainWindow) -> list[KVUsage]:
     """Collect what the engine tells of its cache from now on."""
     usages: list[KVUsage] = []
-    window._engine.kv_changed.connect(usages.append)
+    window._engine.kv_changed.connect(lambda changed: usages.append(changed.usage))
     return usages
 
 
@@ -177,7 +178,9 @@ def test_rules_for_layers_that_the_loaded_model_lacks_are_said(
 ) -> None:
     window = desk.open_with_model(starter_gguf, SHORT)
     window._settings.update(kv=KVSpec.parse("0-30:8"))
-    assert hint(window) == "'0-30:8' names what this model does not have; it has layers 0-29, heads 0-2."
+    assert hint(window).startswith(
+        "'0-30:8' names what this model does not have; it has layers 0-29, heads 0-2."
+    )
 
 
 def test_another_conversation_or_model_ends_what_was_known_of_the_cache(
@@ -195,3 +198,31 @@ def test_another_conversation_or_model_ends_what_was_known_of_the_cache(
     qtbot.waitUntil(lambda: window._engine.loaded is None, timeout=WAIT_MS)
     assert window.precision.held is None
     assert figure(window, "KV memory now") == "–"
+
+
+def test_what_is_held_is_what_the_engine_tells_and_not_what_was_chosen_since(
+    desk: Desk, qtbot: QtBot, starter_gguf: Path
+) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, EXACT)
+    ask(window, qtbot)
+    wait_for_answer(window, qtbot)
+    told_kv = KVSpec.parse("6; page=64, hot=0, warm=0")
+    window._settings.update(kv=KVSpec.parse("3; page=64, hot=0, warm=0"))
+    window._engine.kv_changed.emit(PrecisionChanged(told_kv, held(window)))
+    assert window.precision.held is not None
+    assert window.precision.held.kv == told_kv
+    assert apart(window)[0] == "3 bits"
+
+
+def test_a_saved_precision_for_another_model_does_not_keep_the_last_model_from_loading(
+    desk: Desk, qtbot: QtBot, starter_gguf: Path
+) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, KVSpec.parse("0-30:8"))
+    assert window._engine.loaded is not None
+    assert desk.chosen().kv == DEFAULT_KV
+    shown = [label.text() for label in window.centre.notification_bar.findChildren(QLabel)]
+    (said,) = [text for text in shown if "'0-30:8'" in text]
+    assert "in the window's right pane or with --kv. It is 8 bits now." in said
+    ask(window, qtbot, "Name a bird.")
+    wait_for_answer(window, qtbot)
+    assert window.chat.session.messages[-1].state is MessageState.COMPLETE

@@ -237,7 +237,7 @@ def test_a_document_that_cannot_be_read_says_why_on_its_chip(
     qtbot.waitUntil(lambda: chips(window) == [("empty.pdf", ChipState.FAILED)], timeout=WAIT_MS)
     (chip,) = window.chat.attachments.chips(lambda attachment: None)
     assert chip.error is not None and "empty.pdf" in chip.error
-    assert window.chat._refusal("") == "Write something first."
+    assert window.chat._check.refusal("") == "Write something first."
 
 
 def test_another_encoding_reads_the_file_again(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtCore import QEvent, QMimeData, QObject, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QDragEnterEvent, QDragMoveEvent, QDropEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QLabel, QVBoxLayout, QWidget
 
 from ui.theme import Theme
@@ -25,10 +25,13 @@ def refused_urls(mime: QMimeData) -> list[str]:
 
 
 class DropOverlay(QWidget):
-    """A veil over its parent that says that files can be dropped here; the parent handles the drop itself.
+    """Takes files that are dropped on its parent; a veil says so while they are dragged over it.
 
-    `show_over` and `hide` are the parent's to call, on drag enter and on drag leave or drop.
+    Signals:
+        dropped(list): the paths of the files and folders.
     """
+
+    dropped = Signal(list)
 
     def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
@@ -51,6 +54,7 @@ class DropOverlay(QWidget):
         layout.addStretch()
         self.setAccessibleName("Drop documents here")
         self.hide()
+        parent.setAcceptDrops(True)
         parent.installEventFilter(self)
 
     def show_over(self) -> None:
@@ -61,8 +65,28 @@ class DropOverlay(QWidget):
         self.show()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
-        if event.type() == QEvent.Type.Resize and watched is self._host:
-            self.setGeometry(self._host.rect())
+        if watched is not self._host:
+            return False
+        match event.type():
+            case QEvent.Type.Resize:
+                self.setGeometry(self._host.rect())
+            case QEvent.Type.DragEnter if isinstance(event, QDragEnterEvent):
+                if paths_from_mime(event.mimeData()):
+                    event.acceptProposedAction()
+                    self.show_over()
+                return True
+            case QEvent.Type.DragMove if isinstance(event, QDragMoveEvent):
+                event.acceptProposedAction()
+                return True
+            case QEvent.Type.DragLeave:
+                self.hide()
+                return True
+            case QEvent.Type.Drop if isinstance(event, QDropEvent):
+                self.hide()
+                if paths := paths_from_mime(event.mimeData()):
+                    event.acceptProposedAction()
+                    self.dropped.emit(paths)
+                return True
         return False
 
     def sizeHint(self) -> QSize:  # noqa: D102

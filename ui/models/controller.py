@@ -11,11 +11,14 @@ from PySide6.QtWidgets import QWidget
 from app.models.library import InstalledModel, ModelLibrary
 from app.models.source import STARTER_ID
 from app.paths import AppPaths
+from app.settings import DEFAULT_KV
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
+from engine.kv.precision import PrecisionError
 from ui.background import BackgroundJob, Report
-from ui.engine_thread import EngineState, EngineThread
+from ui.engine_thread import EngineThread
+from ui.engine_worker import EngineState
 from ui.models.chooser import ModelChooser
 from ui.models.downloads import Downloads
 from ui.models.load_sheet import LoadSheet
@@ -58,6 +61,7 @@ class ModelController(QObject):
         self.downloads.finished.connect(self._on_downloaded)
         self.downloads.failed.connect(self._on_download_failed)
         engine.model_loaded.connect(self._on_loaded)
+        engine.kv_refused.connect(self._on_kv_refused)
 
     @property
     def has_models(self) -> bool:
@@ -138,6 +142,12 @@ class ModelController(QObject):
 
     def _on_loaded(self, loaded: LoadedModel) -> None:
         self._settings.update(model=str(loaded.info.path))
+
+    def _on_kv_refused(self, error: PrecisionError) -> None:
+        self._settings.update(kv=DEFAULT_KV)
+        self._notifications.warning(
+            "The KV precision is the default again", f"{error} It is {DEFAULT_KV} bits now."
+        )
 
     def _tell_change(self) -> None:
         self._has_models = None
