@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import mlx.core as mx
 import numpy as np
 
-from engine.kv.page import IntArray
+from engine.kv.page import Blocks, IntArray
 from engine.kv.page_table import PageReference
 from engine.kv.pool import Part, SlotPool
 from engine.kv.store import PageStore
@@ -30,8 +31,7 @@ class PageGroup:
         value_slots: `[heads, pages]`.
         query_heads: `[heads, 1]`, the KV head of each row of the slots.
         mask: what to add to the scores, `[pages, 1, page_tokens]`, None where all slots hold tokens.
-        bounds: the least and the largest of each channel of the keys, each `[heads, head_dim, pages]`; only
-            where there are more pages than decode may read.
+        is_limited: whether there are more pages than decode may read.
     """
 
     heads: IntArray
@@ -42,7 +42,24 @@ class PageGroup:
     value_slots: mx.array
     query_heads: mx.array
     mask: mx.array | None
-    bounds: tuple[mx.array, mx.array] | None
+    is_limited: bool
+
+    @cached_property
+    def bounds(self) -> tuple[mx.array, mx.array] | None:
+        """The least and the largest of each channel of the keys, each `[heads, head_dim, pages]`.
+
+        Only where there are more pages than decode may read, and taken when decode first asks for them:
+        prefill does not.
+        """
+        if not self.is_limited:
+            return None
+        least, largest = self.keys.bounds(self.key_slots)
+        return least.swapaxes(1, 2), largest.swapaxes(1, 2)
+
+    @property
+    def taken_bounds(self) -> tuple[mx.array, ...]:
+        """The bounds if decode has asked for them: a copy, which takes memory beside that of the pages."""
+        return self.__dict__.get("bounds") or ()
 
 
 def group_pages(
@@ -54,33 +71,36 @@ def group_pages(
         store: where the pages lie.
         layer: the layer's number in the model.
         references: the sequence's pages, in order.
-        attention_pages: how many pages of a group decode may read; larger groups get their bounds.
+        attention_pages: how many pages of a group decode may read; larger groups have bounds.
     """
     if not references:
         return []
     keys = [reference.page.keys[layer] for reference in references]
     values = [reference.page.values[layer] for reference in references]
-    key_bits, key_slots = np.array([one.bits for one in keys]), np.array([one.slots for one in keys])
-    value_bits, value_slots = np.array([one.bits for one in values]), np.array([one.slots for one in values])
+    key_bits, key_slots = _stacked(keys)
+    value_bits, value_slots = _stacked(values)
     groups = []
     for key, value, heads, pages in _same_precision(key_bits, value_bits):
-        pool = store.pool(layer, Part.KEYS, key)
-        slots = mx.array(key_slots[np.ix_(pages, heads)].T.astype(np.uint32))
-        limited = attention_pages is not None and len(pages) > attention_pages
         groups.append(
             PageGroup(
                 heads=heads,
                 pages=pages,
-                keys=pool,
+                keys=store.pool(layer, Part.KEYS, key),
                 values=store.pool(layer, Part.VALUES, value),
-                key_slots=slots,
+                key_slots=mx.array(key_slots[np.ix_(pages, heads)].T.astype(np.uint32)),
                 value_slots=mx.array(value_slots[np.ix_(pages, heads)].T.astype(np.uint32)),
                 query_heads=mx.array(heads[:, None].astype(np.uint32)),
                 mask=_mask([references[page] for page in pages], store.page_tokens),
-                bounds=_bounds(pool, slots) if limited else None,
+                is_limited=attention_pages is not None and len(pages) > attention_pages,
             )
         )
     return groups
+
+
+def _stacked(blocks: Sequence[Blocks]) -> tuple[IntArray, IntArray]:
+    """Return the bits and the slots of pages, each `[pages, kv_heads]`."""
+    bits, slots = np.concatenate([one.bits for one in blocks]), np.concatenate([one.slots for one in blocks])
+    return bits.reshape(len(blocks), -1), slots.reshape(len(blocks), -1)
 
 
 def _same_precision(
@@ -105,12 +125,3 @@ def _mask(references: Sequence[PageReference], page_tokens: int) -> mx.array | N
     for row, reference in zip(mask, references, strict=True):
         row[0, : len(reference.valid)][reference.valid] = 0
     return mx.array(mask)
-
-
-def _bounds(pool: SlotPool, slots: mx.array) -> tuple[mx.array, mx.array]:
-    """Return the least and the largest key of each channel: `[heads, head_dim, pages]`."""
-    blocks = pool.get(slots)
-    bounds = blocks.min(axis=-1).swapaxes(1, 2), blocks.max(axis=-1).swapaxes(1, 2)
-    bounds = mx.contiguous(bounds[0]), mx.contiguous(bounds[1])
-    mx.eval(bounds)
-    return bounds

@@ -54,11 +54,11 @@ class PageTable:
         self.version = 0
 
     def __del__(self) -> None:
-        """Release the pages of a sequence that is dropped without being closed, which others may share.
+        """Hand over the pages of a sequence that is dropped without being closed, which others may share.
 
-        Their memory is given back when the store next does that.
+        The store releases them when it next changes; here it may be in the middle of something.
         """
-        self.set_references(())
+        self.store.abandoned.extend(reference.page for reference in self.references)
 
     @property
     def tokens(self) -> list[int]:

@@ -12,11 +12,16 @@ import enum
 from collections.abc import Sequence
 
 import mlx.core as mx
+import numpy as np
 
+from engine.kv.bounds import KeyBounds
+from engine.kv.page import IntArray
 from engine.kv.precision import padded_dim, value_group
 
 GROWTH_FRACTION = 16
 """A pool grows by a sixteenth of what it holds, at least by one page."""
+BATCH_BLOCKS = 64
+"""Blocks that are unpacked at a time where many are gone through."""
 
 
 class Part(enum.Enum):
@@ -44,6 +49,7 @@ class SlotPool:
         self._page_blocks = page_blocks
         self._free: list[int] = []
         self._num_slots = 0
+        self._bounds = KeyBounds()
         self.group_size = value_group(head_dim, group_size) if part is Part.VALUES else group_size
 
     @property
@@ -53,13 +59,17 @@ class SlotPool:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all slots, free ones included."""
+        """Bytes of all slots, free ones included, and of the bounds of keys."""
+        return self._blocks_nbytes + self._bounds.nbytes
+
+    @property
+    def _blocks_nbytes(self) -> int:
         return sum(array.nbytes for array in self.arrays)
 
     @property
     def block_nbytes(self) -> int:
-        """Bytes of one block, scales and biases included."""
-        return self.nbytes // self._num_slots if self._num_slots else 0
+        """Bytes of one block, scales and biases included, bounds not."""
+        return self._blocks_nbytes // self._num_slots if self._num_slots else 0
 
     @property
     def num_free(self) -> int:
@@ -127,24 +137,53 @@ class SlotPool:
             bits=self.bits,
         )
 
+    def bounds(self, slots: mx.array) -> tuple[mx.array, mx.array]:
+        """Return the least and the largest key of each channel: each `[*slots.shape, head_dim]`.
+
+        Nothing is computed of blocks whose bounds were kept.
+        """
+        self.keep_bounds(np.array(slots, dtype=np.int64).ravel())
+        least, largest = self._bounds.arrays
+        return least[slots], largest[slots]
+
+    def keep_bounds(self, slots: IntArray) -> None:
+        """Find the bounds of these blocks as they are packed, where they are not known, and keep them."""
+        unknown = self._bounds.unknown(slots)
+        for start in range(0, len(unknown), BATCH_BLOCKS):
+            batch = unknown[start : start + BATCH_BLOCKS]
+            blocks = self.get(mx.array(batch))
+            self._bounds = self._bounds.with_room(self._num_slots, self._head_dim, blocks.dtype)
+            self._bounds.keep(batch, blocks)
+
+    def drop_bounds(self) -> None:
+        """Give back the memory of the bounds, which nobody reads any more."""
+        self._bounds = KeyBounds()
+
     def free(self, slots: Sequence[int]) -> None:
         """Take blocks back; `shrink` gives their memory back."""
         self._free.extend(slots)
+        self._bounds.forget(np.array(slots, dtype=np.int64))
 
-    def shrink(self) -> dict[int, int]:
-        """Close the gaps when there are more free slots than a growth step; return old slot to new slot."""
+    def shrink(self) -> IntArray | None:
+        """Close the gaps when there are more free slots than a growth step, or no others.
+
+        Nothing has changed when the device fails on the way.
+
+        Returns: the new slot of each old one, `[slots]`, -1 for free ones; None where no block moved.
+        """
         if len(self._free) <= self.growth and len(self._free) < self._num_slots:
-            return {}
-        free = set(self._free)
-        used = [slot for slot in range(self._num_slots) if slot not in free]
-        self._num_slots, self._free = len(used), []
-        if not used:
-            self.arrays = ()
-            return {}
+            return None
+        is_used = np.ones(self._num_slots, dtype=np.bool_)
+        is_used[self._free] = False
+        used = np.flatnonzero(is_used)
         order = mx.array(used)
-        self.arrays = tuple(array[order] for array in self.arrays)
-        mx.eval(self.arrays)
-        return {old: new for new, old in enumerate(used) if old != new}
+        arrays = tuple(array[order] for array in self.arrays) if len(used) else ()
+        mx.eval(arrays)
+        self._bounds = self._bounds.only(used)
+        self.arrays, self._num_slots, self._free = arrays, len(used), []
+        if is_used[: len(used)].all():
+            return None
+        return np.where(is_used, np.cumsum(is_used) - 1, -1)
 
     def _encode(self, blocks: mx.array) -> tuple[mx.array, ...]:
         if not self.is_quantized:
@@ -160,10 +199,10 @@ class SlotPool:
         room = [mx.zeros((num_slots, *array.shape[1:]), dtype=array.dtype) for array in like]
         if self.arrays:
             room = [mx.concatenate(list(pair)) for pair in zip(self.arrays, room, strict=True)]
+        mx.eval(room)
         self.arrays = tuple(room)
         self._free.extend(range(self._num_slots + num_slots - 1, self._num_slots - 1, -1))
         self._num_slots += num_slots
-        mx.eval(self.arrays)
 
 
 def rotated(values: mx.array) -> mx.array:

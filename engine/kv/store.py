@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import mlx.core as mx
 import numpy as np
 
 from engine.kv.page import Blocks, IntArray, Page
-from engine.kv.pool import Part, SlotPool
-from engine.kv.precision import KVSpec, LayerShape, Tier
+from engine.kv.pool import BATCH_BLOCKS, Part, SlotPool
+from engine.kv.precision import KV_BITS, KVSpec, LayerShape, Tier
 
 LayerArrays = Callable[[int], tuple[mx.array, mx.array]]
 """Gives a layer's keys `[kv_heads, head_dim, page_tokens]` and values `[kv_heads, page_tokens, head_dim]`."""
+
+
+def _go_on() -> None:
+    """Be no reason to stop."""
 
 
 class PageStore:
@@ -23,6 +28,8 @@ class PageStore:
         shapes: heads and dimensions of each paged layer, by its number in the model.
         page_tokens: tokens of a page.
         pages: all that are referred to.
+        abandoned: pages that lost a reference in a finalizer, once for each. That may run on any thread and
+            in the middle of anything here, so they are released with the next `seal` or `defragment`.
         version: changes whenever a block moves, so that index arrays over slots are made anew.
     """
 
@@ -31,8 +38,11 @@ class PageStore:
         self.page_tokens = page_tokens
         self.group_size = group_size
         self.pages: set[Page] = set()
+        self.abandoned: deque[Page] = deque()
         self.version = 0
         self._pools: dict[tuple[int, Part, int], SlotPool] = {}
+        self._spec: KVSpec | None = None
+        self._bits_of: dict[tuple[Tier, int], dict[Part, IntArray]] = {}
         self._numbers = itertools.count()
 
     def pool(self, layer: int, part: Part, bits: int) -> SlotPool:
@@ -46,7 +56,7 @@ class PageStore:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all pools, free slots included."""
+        """Bytes of all pools, free slots and bounds of keys included."""
         return sum(pool.nbytes for pool in self._pools.values())
 
     def seal(
@@ -61,31 +71,44 @@ class PageStore:
             tier: where the page starts.
             spec: what bits that means.
         """
+        self._release_abandoned()
         page = Page(next(self._numbers), tuple(tokens), tuple(positions), tier)
         for layer in self.shapes:
-            keys, values = arrays(layer)
-            key_bits, value_bits = self._bits(spec, tier, layer)
-            page.keys[layer] = Blocks(key_bits, self._put(layer, Part.KEYS, key_bits, keys))
-            page.values[layer] = Blocks(value_bits, self._put(layer, Part.VALUES, value_bits, values))
+            for part, array in zip(Part, arrays(layer), strict=True):
+                bits = self._bits(spec, tier, layer)[part].copy()
+                _of_part(page, part)[layer] = Blocks(bits, self._put(layer, part, bits, array))
+                page.nbytes += sum(self.pool(layer, part, each).block_nbytes for each in bits.tolist())
+            self._keep_bounds(layer, [page], spec)
         self.pages.add(page)
-        self._changed(page)
+        self.version += 1
         return page
 
-    def lower(self, page: Page, tier: Tier, spec: KVSpec) -> bool:
-        """Bring a page down to a tier and to that tier's bits; return whether any block changed.
+    def lower_all(
+        self, moves: Sequence[tuple[Page, Tier]], spec: KVSpec, check: Callable[[], None] = _go_on
+    ) -> None:
+        """Bring pages down to their tiers and to the bits of these, one layer after another.
 
         What is at fewer bits or in a lower tier already stays there: lost bits come back only by reading the
-        text again.
+        text again. Each layer gives its memory back before the next one is begun.
+
+        Args:
+            moves: pages and their new tiers; the lowest one of a page that is there twice.
+            spec: what bits the tiers mean.
+            check: called after each layer. It may raise: the pages are whole then, in their new tiers, with
+                the former bits in the layers that were not reached, and going on takes the same pages.
         """
-        moved = False
-        for layer in self.shapes:
-            wanted = self._bits(spec, tier, layer)
-            for part, blocks, bits in zip(Part, (page.keys[layer], page.values[layer]), wanted, strict=True):
-                moved |= self._lower_blocks(layer, part, blocks, bits)
-        page.tier = max(page.tier, tier, key=list(Tier).index)  # a table may have it twice, in two tiers
-        if moved:
-            self._changed(page)
-        return moved
+        for page, tier in moves:
+            page.tier = max(page.tier, tier, key=list(Tier).index)
+        pages = list(dict.fromkeys(page for page, _ in moves))
+        for layer in self.shapes if pages else ():
+            version = self.version
+            for part in Part:
+                self._lower_part(layer, part, pages, spec)
+                self._shrink(layer, part)
+            self._keep_bounds(layer, pages, spec)
+            if self.version != version:
+                mx.clear_cache()
+            check()
 
     def retain(self, page: Page) -> None:
         """Count one more reference."""
@@ -97,20 +120,19 @@ class PageStore:
         if page.references:
             return
         for layer in self.shapes:
-            for part, blocks in zip(Part, (page.keys[layer], page.values[layer]), strict=True):
-                self._free(layer, part, blocks.bits, blocks.slots)
+            for part in Part:
+                blocks = _of_part(page, part)[layer]
+                for bits, heads in _by_bits(blocks.bits):
+                    self.pool(layer, part, bits).free(blocks.slots[heads].tolist())
         self.pages.remove(page)
         self.version += 1
 
     def defragment(self) -> None:
         """Give back memory of free slots that is more than a growth step."""
-        for (layer, part, bits), pool in self._pools.items():
-            if moved := pool.shrink():
-                self.version += 1
-                for page in self.pages:
-                    blocks = (page.keys if part is Part.KEYS else page.values)[layer]
-                    here = blocks.bits == bits
-                    blocks.slots[here] = [moved.get(slot, slot) for slot in blocks.slots[here].tolist()]
+        self._release_abandoned()
+        for layer in self.shapes:
+            for part in Part:
+                self._shrink(layer, part)
         mx.clear_cache()
 
     def read(self, page: Page, layer: int) -> tuple[mx.array, mx.array]:
@@ -120,45 +142,92 @@ class PageStore:
             self._get(layer, Part.VALUES, page.values[layer]),
         )
 
-    def _bits(self, spec: KVSpec, tier: Tier, layer: int) -> tuple[IntArray, IntArray]:
-        pairs = [spec.tier_bits(tier, layer, head) for head in range(self.shapes[layer].num_kv_heads)]
-        return np.array([pair.keys for pair in pairs]), np.array([pair.values for pair in pairs])
+    def _release_abandoned(self) -> None:
+        while self.abandoned:
+            self.release(self.abandoned.popleft())
+
+    def _bits(self, spec: KVSpec, tier: Tier, layer: int) -> dict[Part, IntArray]:
+        """Return the bits of a tier, `[kv_heads]` for keys and for values; to be copied, as it keeps them."""
+        if spec != self._spec:
+            self._spec, self._bits_of = spec, {}
+        if (tier, layer) not in self._bits_of:
+            pairs = [spec.tier_bits(tier, layer, head) for head in range(self.shapes[layer].num_kv_heads)]
+            self._bits_of[tier, layer] = {
+                Part.KEYS: np.array([pair.keys for pair in pairs]),
+                Part.VALUES: np.array([pair.values for pair in pairs]),
+            }
+        return self._bits_of[tier, layer]
 
     def _put(self, layer: int, part: Part, bits: IntArray, blocks: mx.array) -> IntArray:
         slots = np.empty(len(bits), dtype=np.int64)
-        for each in np.unique(bits):
-            heads = np.flatnonzero(bits == each)
+        for each, heads in _by_bits(bits):
             chosen = blocks if len(heads) == len(bits) else blocks[mx.array(heads)]
-            slots[heads] = self.pool(layer, part, int(each)).put(chosen)
+            slots[heads] = self.pool(layer, part, each).put(chosen)
         return slots
 
     def _get(self, layer: int, part: Part, blocks: Blocks) -> mx.array:
-        read = [
-            self.pool(layer, part, bits).get(mx.array([slot]))
-            for bits, slot in zip(blocks.bits.tolist(), blocks.slots.tolist(), strict=True)
-        ]
-        return mx.concatenate(read)
+        groups = list(_by_bits(blocks.bits))
+        read = [self.pool(layer, part, bits).get(mx.array(blocks.slots[heads])) for bits, heads in groups]
+        if len(read) == 1:
+            return read[0]
+        order = np.argsort(np.concatenate([heads for _, heads in groups]))
+        return mx.concatenate(read)[mx.array(order)]
 
-    def _lower_blocks(self, layer: int, part: Part, blocks: Blocks, bits: IntArray) -> bool:
-        heads = np.flatnonzero(bits < blocks.bits)
-        if not len(heads):
-            return False
-        old = Blocks(blocks.bits[heads], blocks.slots[heads])
-        blocks.slots[heads] = self._put(layer, part, bits[heads], self._get(layer, part, old))
-        blocks.bits[heads] = bits[heads]
-        self._free(layer, part, old.bits, old.slots)
-        return True
+    def _lower_part(self, layer: int, part: Part, pages: Sequence[Page], spec: KVSpec) -> None:
+        """Lower all blocks of pages that have more bits than their tiers give them."""
+        wanted = {tier: self._bits(spec, tier, layer)[part] for tier in Tier}
+        new = np.stack([wanted[page.tier] for page in pages])
+        old = np.stack([_of_part(page, part)[layer].bits for page in pages])
+        changes = np.unique(np.stack([old, new])[:, new < old], axis=1)
+        for source, target in changes.T.tolist():
+            blocks = np.argwhere((old == source) & (new == target)).tolist()
+            for start in range(0, len(blocks), BATCH_BLOCKS):
+                batch = [(pages[row], head) for row, head in blocks[start : start + BATCH_BLOCKS]]
+                self._lower_blocks(layer, part, batch, source, target)
 
-    def _free(self, layer: int, part: Part, bits: IntArray, slots: IntArray) -> None:
-        for each in np.unique(bits):
-            self.pool(layer, part, int(each)).free(slots[bits == each].tolist())
-
-    def _changed(self, page: Page) -> None:
-        """Count a page's bytes anew after its blocks moved."""
+    def _lower_blocks(
+        self, layer: int, part: Part, blocks: Sequence[tuple[Page, int]], old: int, new: int
+    ) -> None:
+        """Move blocks, given by page and KV head, from one precision to a lower one."""
+        source, target = self.pool(layer, part, old), self.pool(layer, part, new)
+        slots = [int(_of_part(page, part)[layer].slots[head]) for page, head in blocks]
+        moved = target.put(source.get(mx.array(slots)))
+        for (page, head), slot in zip(blocks, moved, strict=True):
+            held = _of_part(page, part)[layer]
+            held.bits[head], held.slots[head] = new, slot
+            page.nbytes += target.block_nbytes - source.block_nbytes
+        source.free(slots)
         self.version += 1
-        page.nbytes = sum(
-            self.pool(layer, part, bits).block_nbytes
-            for part, by_layer in zip(Part, (page.keys, page.values), strict=True)
-            for layer, blocks in by_layer.items()
-            for bits in blocks.bits.tolist()
-        )
+
+    def _keep_bounds(self, layer: int, pages: Sequence[Page], spec: KVSpec) -> None:
+        """Keep the bounds of the keys of pages while there is an attention budget to choose pages for."""
+        pools = [pool for (at, part, _), pool in self._pools.items() if (at, part) == (layer, Part.KEYS)]
+        for pool in pools:
+            if spec.attention_pages is None:
+                pool.drop_bounds()
+                continue
+            keys = [page.keys[layer] for page in pages]
+            pool.keep_bounds(np.concatenate([one.slots[one.bits == pool.bits] for one in keys]))
+
+    def _shrink(self, layer: int, part: Part) -> None:
+        """Close the gaps in a layer's pools and tell the pages where their blocks are now."""
+        for bits in KV_BITS:
+            pool = self._pools.get((layer, part, bits))
+            moved = None if pool is None else pool.shrink()
+            if moved is None:
+                continue
+            for page in self.pages:
+                blocks = _of_part(page, part)[layer]
+                here = blocks.bits == bits
+                blocks.slots[here] = moved[blocks.slots[here]]
+            self.version += 1
+
+
+def _of_part(page: Page, part: Part) -> dict[int, Blocks]:
+    return page.keys if part is Part.KEYS else page.values
+
+
+def _by_bits(bits: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Yield each precision that heads have, `[kv_heads]`, and these heads."""
+    for each in np.unique(bits).tolist():
+        yield each, np.flatnonzero(bits == each)

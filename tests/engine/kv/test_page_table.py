@@ -90,14 +90,28 @@ def test_a_fork_shares_pages_and_nothing_else() -> None:
     assert sorted(page.references for page in table.store.pages) == [1, 2]
 
 
-def test_a_table_that_is_dropped_releases_its_pages() -> None:
+def test_a_table_that_is_dropped_hands_its_pages_over() -> None:
     table = table_of(130)
-    fork = table.fork()
+    store, fork = table.store, table.fork()
     del table
-    assert {page.references for page in fork.store.pages} == {1}
-    store = fork.store
+    store.defragment()
+    assert {page.references for page in store.pages} == {1}
+    own = table_of(64, store)
     del fork
-    assert store.pages == set()
+    seal(other := table_of(1, store), 1)
+    assert store.pages == {own.references[0].page, other.references[0].page}
+
+
+def test_a_table_that_is_dropped_in_the_middle_of_a_change_changes_nothing() -> None:
+    table, version = table_of(130), 0
+    store, own = table.store, table_of(64, table.store)
+    for page in store.pages:  # as closing gaps does, while cycles are collected
+        if page is own.references[0].page:
+            version = store.version
+            del table
+    assert (len(store.pages), store.version) == (3, version)
+    store.defragment()
+    assert store.pages == {own.references[0].page}
 
 
 def test_the_last_page_is_opened_again_without_its_dropped_tokens() -> None:

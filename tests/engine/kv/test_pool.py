@@ -140,7 +140,11 @@ def test_blocks_survive_growing_freeing_and_closing_gaps(data: st.DataObject, bi
             freed = set(held) - freed
         pool.free(sorted(freed))
         moved = pool.shrink()
-        held = {moved.get(slot, slot): value for slot, value in held.items() if slot not in freed}
+        held = {
+            slot if moved is None else int(moved[slot]): value
+            for slot, value in held.items()
+            if slot not in freed
+        }
         assert pool.num_free <= pool.growth
         assert len(pool.arrays[0] if pool.arrays else ()) == len(held) + pool.num_free
         if held:
