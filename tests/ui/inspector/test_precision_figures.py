@@ -1,0 +1,101 @@
+"""What the panel of the KV precision tells of a cache, with figures made up and no model."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from pytestqt.qtbot import QtBot
+
+from engine.kv.precision import KVSpec
+from engine.kv.usage import KVUsage
+from tests.app.store.samples import USAGE
+from tests.ui.conftest import figure
+from tests.ui.inspector.panels import CUSTOM, shown
+from ui.inspector.precision import PrecisionPanel
+from ui.live_precision import HeldCache
+
+
+def usage(**figures: object) -> KVUsage:
+    """A cache whose ten cold pages have the bits that were asked for."""
+    agreed = dataclasses.replace(
+        USAGE, cold_pages=10, requested=(8.0, 8.0), effective=(8.0, 8.0), num_below=0, attention_pages=None
+    )
+    return dataclasses.replace(agreed, **figures)
+
+
+def hold(panel: PrecisionPanel, kv: str, held: KVUsage, is_open: bool = True) -> None:
+    panel.set_held(HeldCache(1, KVSpec.parse(kv), held), is_open)
+
+
+def apart(panel: PrecisionPanel) -> tuple[str, str]:
+    return figure(panel, "KV precision requested"), figure(panel, "KV precision held")
+
+
+def hint(panel: PrecisionPanel) -> str:
+    label = panel._figures._hint
+    return "" if label.isHidden() else label.text()
+
+
+def test_what_is_held_is_told_by_tier_and_in_bytes(panel: PrecisionPanel) -> None:
+    assert figure(panel, "KV memory now") == figure(panel, "KV pages by tier") == "–"
+    hold(panel, "8", usage())
+    assert figure(panel, "KV memory now") == "123 KB"
+    assert figure(panel, "KV pages by tier") == "1 hot, 2 warm, 10 cold"
+    assert figure(panel, "Attention caught by the budget") == ""
+    hold(panel, "8; attend=4", usage(attention_pages=4))
+    assert figure(panel, "Attention caught by the budget") == "97.0% caught by 4 pages"
+
+
+def test_requested_and_held_are_shown_apart_until_they_agree(panel: PrecisionPanel) -> None:
+    hold(panel, "8", usage())
+    assert apart(panel) == ("", "")
+    panel.set_spec(KVSpec.parse("4"))
+    assert apart(panel) == ("4 bits", "8 bits")
+    hold(panel, "4", usage(requested=(4.0, 4.0), effective=(4.0, 4.0)))
+    assert apart(panel) == ("", "")
+    assert hint(panel) == ""
+
+
+def test_pages_that_have_lost_bits_are_counted(panel: PrecisionPanel) -> None:
+    hold(panel, "8", usage(effective=(4.0, 4.0), num_below=10))
+    assert apart(panel) == ("8 bits", "4 bits")
+    assert hint(panel) == "10 pages stay at 4 bits until the conversation is read again."
+    hold(panel, "8", usage(effective=(7.6, 7.6), num_below=1))
+    assert apart(panel) == ("8 bits", "7.6 bits")
+    assert hint(panel) == "1 page stays at fewer bits until the conversation is read again."
+
+
+def test_rules_by_layer_are_requested_as_their_mean_once_the_cache_knows_them(qtbot: QtBot) -> None:
+    panel = shown(qtbot, CUSTOM)
+    held = usage(requested=(8.0, 8.0), effective=(4.0, 4.0), num_below=10)
+    hold(panel, "8; page=128, group=32", held)
+    assert apart(panel) == ("custom", "4 bits")
+    hold(panel, str(CUSTOM), dataclasses.replace(held, requested=(6.53, 5.07)))
+    assert apart(panel) == ("k6.5v5.1 bits", "4 bits")
+
+
+def test_a_page_or_group_size_that_waits_for_the_next_message_is_said(panel: PrecisionPanel) -> None:
+    hold(panel, "8", usage())
+    words = (
+        "The new page or group size takes effect with the next message, which reads the conversation again."
+    )
+    for text in ("8; page=128", "8; group=32"):
+        panel.set_spec(KVSpec.parse(text))
+        assert hint(panel) == words
+    panel.set_spec(KVSpec.parse("8"))
+    assert hint(panel) == ""
+
+
+def test_of_another_conversation_only_its_memory_is_told(panel: PrecisionPanel) -> None:
+    hold(panel, "8; page=64", usage(effective=(4.0, 4.0), num_below=10), is_open=False)
+    assert figure(panel, "KV memory now") == "123 KB"
+    assert apart(panel) == ("", "")
+    assert hint(panel) == ""
+
+
+def test_without_a_cold_page_there_are_no_bits_to_hold(panel: PrecisionPanel) -> None:
+    young = usage(cold_pages=0, effective=None)
+    hold(panel, "8", young)
+    assert apart(panel) == ("", "")
+    panel.set_spec(KVSpec.parse("4"))
+    assert apart(panel) == ("4 bits", "no cold page yet")
