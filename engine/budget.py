@@ -82,16 +82,26 @@ def _shapes(info: ModelInfo) -> list[LayerShape]:
     return [LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)] * info.num_layers
 
 
-def plan_load(info: ModelInfo, backend: Backend, kv: KVSpec, available_nbytes: int) -> LoadPlan:
-    """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded."""
+def plan_load(
+    info: ModelInfo,
+    backend: Backend,
+    kv: KVSpec,
+    available_nbytes: int,
+    dequantize: bool | None = None,
+) -> LoadPlan:
+    """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded.
+
+    `dequantize` tells how a model is loaded already; None chooses what fits.
+    """
 
     def taken_nbytes(num_tokens: int) -> int:
         return kv_nbytes(info, backend, kv, num_tokens)
 
     usable = available_nbytes - RESERVE_NBYTES
     float32_nbytes = info.num_parameters * FLOAT32_NBYTES
-    floor_nbytes = taken_nbytes(min(MIN_CONTEXT_TOKENS, info.context_tokens))
-    dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= usable
+    if dequantize is None:
+        floor_nbytes = taken_nbytes(min(MIN_CONTEXT_TOKENS, info.context_tokens))
+        dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= usable
     if dequantize:
         weights_nbytes = float32_nbytes
     else:

@@ -49,8 +49,11 @@ class LoadedModel:
     template: TemplateTokens
 
     def plan_at(self, kv: KVSpec) -> LoadPlan:
-        """Return the plan for another KV precision, with the memory that was free before loading."""
-        return plan_load(self.info, self.backend, kv, self.plan.available_nbytes)
+        """Return the plan of the model as it is loaded for another KV precision.
+
+        With the memory that was free before loading.
+        """
+        return plan_load(self.info, self.backend, kv, self.plan.available_nbytes, self.plan.dequantize)
 
     def effective_bits_at(self, kv: KVSpec) -> float:
         """Return the bits that a cached number costs on average at a KV precision, in a cold page."""
@@ -169,7 +172,7 @@ class Engine:
             return None
         kv.require_fit(self.loaded.info.num_layers, self.loaded.info.num_kv_heads)
         kv = dataclasses.replace(kv, page_tokens=cache.spec.page_tokens, group_size=cache.spec.group_size)
-        if kv == cache.spec:
+        if kv == cache.spec and not cache.is_behind:
             return None
         with self._dropping_broken_cache():
             cache.apply(kv, cancel.check)

@@ -30,10 +30,12 @@ class GrowingCache:
         layers: one cache per layer, the object that the model's forward pass takes.
         spec: the precision that is asked for; `usage` tells what is held.
         note: one sentence where some layers could not take that precision, else None.
+        is_behind: whether a change of precision was stopped before all pages had it.
     """
 
     def __init__(self, module: nn.Module, spec: KVSpec) -> None:
         self.spec = spec
+        self.is_behind = False
         self._module = module
         self._watcher = Watcher()
         self.layers, shapes, self.note = make_layers(module, self._watcher)
@@ -150,7 +152,9 @@ class GrowingCache:
     def _move_tiers(self) -> None:
         """Bring down the pages that are in a higher tier than the policy wants."""
         wanted = self._wanted_tiers(self.spec)
-        self._store.lower_all([(page, tier) for page, tier in wanted if tier is not page.tier], self.spec)
+        moving = [(page, tier) for page, tier in wanted if self.is_behind or tier is not page.tier]
+        self._store.lower_all(moving, self.spec)
+        self.is_behind = False
 
     def _wanted_tiers(self, spec: KVSpec) -> list[tuple[Page, Tier]]:
         policy = TierPolicy.of(spec)
@@ -166,14 +170,17 @@ class GrowingCache:
     def apply(self, spec: KVSpec, check: Callable[[], None] = lambda: None) -> None:
         """Change the precision: a lower one at once, a higher one for pages that are yet to come.
 
-        `check` is called between layers and may raise: what is not done then follows with the next `apply`.
+        `check` is called between layers and may raise: then `spec` stays, some pages have lost bits, and the
+        rest follows with the next `apply` or full page.
 
         Raises:
             OctavoError: pages of another size or group are asked for, which takes a new cache.
         """
         if (spec.page_tokens, spec.group_size) != (self.spec.page_tokens, self.spec.group_size):
             raise OctavoError("Another page or group size takes a new cache.")
+        self.is_behind = True
         self._store.lower_all(self._wanted_tiers(spec), spec, check)
+        self.is_behind = False
         self.spec = spec
         self._heat.limit(spec.attention_pages, spec.attention_grows)
 

@@ -138,3 +138,12 @@ def test_the_plan_for_the_starter_is_what_it_takes(
         on_progress=lambda progress: None,
     )
     assert model.weights_nbytes == pytest.approx(plan.weights_nbytes, rel=0.01)
+
+
+def test_a_loaded_model_keeps_the_form_of_its_weights_in_the_plan() -> None:
+    info = model_info(layers=2, kv_heads=1, parameters=1_000_000_000, weights=GIB)
+    loose = plan_load(info, CPU, KVSpec.parse("16"), 4 * GIB)
+    assert not loose.dequantize
+    fixed = plan_load(info, CPU, KVSpec.parse("16"), 4 * GIB, dequantize=True)
+    assert fixed.weights_nbytes == 4_000_000_000
+    assert fixed.fitting_tokens < loose.fitting_tokens

@@ -80,12 +80,14 @@ def test_a_layer_that_the_model_lacks_is_refused(engine: Engine) -> None:
         answer(engine, "Why is the sky blue?", KVSpec.parse("16, 30:8"))
 
 
-def test_a_change_that_the_reply_would_not_fit_at_waits_for_the_next(engine: Engine) -> None:
+def test_a_change_that_the_reply_would_not_fit_at_waits_for_the_next(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert engine.loaded is not None
     small = dataclasses.replace(
         engine.loaded.plan, available_nbytes=engine.loaded.plan.weights_nbytes + TIGHT
     )
-    engine.loaded = dataclasses.replace(engine.loaded, plan=small)
+    monkeypatch.setattr(engine, "loaded", dataclasses.replace(engine.loaded, plan=small))
     eight, four, exact = (KVSpec.parse(f"{bits}; page=64, hot=0, warm=0") for bits in (8, 4, 16))
     wanted = iter([four, exact])
     events = list(engine.generate(request("ship " * 300, eight), CancelToken(), lambda: next(wanted, exact)))
