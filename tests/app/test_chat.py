@@ -225,7 +225,9 @@ def test_a_precision_wanted_in_mid_reply_reaches_the_cache_and_the_reply_goes_on
         if isinstance(event, Token) and len(wanted) > 1:
             del wanted[0]
         events.append(event)
-    (changed,) = [event for event in events if isinstance(event, PrecisionChanged)]
+    first_token = next(index for index, event in enumerate(events) if isinstance(event, Token))
+    (changed,) = [event for event in events[first_token:] if isinstance(event, PrecisionChanged)]
+    assert changed.kv == wanted[0]
     assert changed.usage.requested == changed.usage.effective == (3, 3)
     assert stats_of(events).completion_tokens == 8
     assert stats_of(events).kv == "3; page=64, hot=0, warm=0"
