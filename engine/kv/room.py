@@ -85,6 +85,7 @@ def _sealed_nbytes(
     for each, blocks in keys.items():
         key = key_nbytes(shape.key_dim, each, spec.group_size, activation_nbytes)
         nbytes += _slots(blocks, len(bits)) * (key * spec.page_tokens + bounds)
+        nbytes += blocks * bounds  # once more, side by side in the order of the pages, for decode
     for each, blocks in values.items():
         value = value_nbytes(shape.value_dim, each, spec.group_size, activation_nbytes)
         nbytes += _slots(blocks, len(bits)) * value * spec.page_tokens

@@ -181,7 +181,9 @@ def test_what_does_not_fit_the_context_is_refused_with_the_number_and_kept(
     window.chat.add_files([file])
     qtbot.waitUntil(lambda: window.chat._check.use("").surplus_tokens > 0, timeout=WAIT_MS)
     qtbot.keyClicks(window.composer.edit, "Summarize this.")
-    qtbot.waitUntil(lambda: window.chat._check.use("Summarize this.").used_tokens is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(
+        lambda: window.chat._check.use("Summarize this.").used_tokens is not None, timeout=WAIT_MS
+    )
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
     use = window.chat._check.use("Summarize this.")
     assert use.used_tokens is not None and use.limit_tokens == 8192
