@@ -40,7 +40,6 @@ from tests.engine.kv.oracle import (
 from tests.engine.kv.small_specs import percents, rules, shapes, specs, tiers
 from tests.engine.kv.stand_in import NUM_TOKENS, FloatArray, StandInShape, stand_in, weights
 
-MOST_PAGES = 6
 MOST_SEQUENCES = 3
 LEAST_BITS = {Tier.HOT: 16, Tier.WARM: 8, Tier.COLD: 2}
 
@@ -60,13 +59,14 @@ class Interrupted(Exception):
 class CacheMachine(RuleBasedStateMachine):
     """Some sequences that were forked from one another, beside texts that are plain lists."""
 
-    @initialize(shape=shapes(), spec=specs(), num_pages=st.integers(0, 4), more=percents)
-    def begin(self, shape: StandInShape, spec: KVSpec, num_pages: int, more: int) -> None:
+    @initialize(shape=shapes(), spec=specs(), percent=percents)
+    def begin(self, shape: StandInShape, spec: KVSpec, percent: int) -> None:
         self.shape, self.page_tokens = shape, spec.page_tokens
+        self.most_tokens = 256 + 2 * spec.page_tokens
         self.sequences = [Sequence(SequenceCache(stand_in(shape), spec), Text())]
         self.next_token = 1
         self.seen: dict[Page, tuple[int, list[int], list[int]]] = {}
-        self.read(self.sequences[0], self.new_tokens(spec.page_tokens * (100 * num_pages + more) // 100 + 1))
+        self.read(self.sequences[0], self.new_tokens(1 + percent * self.most_tokens // 100))
 
     def new_tokens(self, count: int) -> list[int]:
         """Return tokens that no page has yet."""
@@ -110,7 +110,7 @@ class CacheMachine(RuleBasedStateMachine):
     @rule(data=st.data(), percent=percents)
     def read_a_chunk(self, data: st.DataObject, percent: int) -> None:
         sequence = self.chosen(data)
-        if len(sequence.text.tokens) < MOST_PAGES * self.page_tokens:
+        if len(sequence.text.tokens) < self.most_tokens:
             self.read(sequence, self.new_tokens(1 + percent * self.page_tokens // 70))
 
     @rule(data=st.data(), count=st.integers(1, 4))
@@ -123,7 +123,7 @@ class CacheMachine(RuleBasedStateMachine):
     def read_up_to_the_end_of_a_page(self, data: st.DataObject, count: int) -> None:
         sequence = self.chosen(data)
         missing = self.page_tokens - sequence.cache.usage().open_tokens + count * self.page_tokens
-        if len(sequence.text.tokens) < MOST_PAGES * self.page_tokens:
+        if len(sequence.text.tokens) < self.most_tokens:
             self.read(sequence, self.new_tokens(missing))
 
     @rule(data=st.data(), count=st.integers(2, 5), forks=st.booleans())
