@@ -45,7 +45,7 @@ class SequenceCache(GrowingCache):
     def fork(self) -> SequenceCache:
         """Return a cache with the same tokens that shares all pages; only the open tokens are copied.
 
-        A page that either lowers loses bits, and one that either pins keeps them, for both.
+        A page that either lowers loses bits for both.
 
         Raises:
             OctavoError: some layers are not paged.
@@ -99,17 +99,15 @@ class SequenceCache(GrowingCache):
 
     def rebuild(self) -> None:
         """Read the tokens again from position 0 on: all lost bits and unused positions come back."""
-        tokens = self.tokens
+        tokens, table = self.tokens, self._table
+        pinned = {index for index, position in enumerate(table.positions) if position in table.pinned}
         self.clear()
+        self._table.pinned = pinned
         self._read_all(tokens)
 
     def pin(self, start: int, stop: int) -> None:
         """Let the pages of these tokens be a tier higher than their age gives, while they have the bits."""
-        first = 0
-        for reference in self._table.references:
-            if start < first + reference.num_tokens and stop > first:
-                reference.page.pinned = True
-            first += reference.num_tokens
+        self._table.pinned.update(self._table.positions[start:stop])
 
     def _require_paged(self, what: str) -> None:
         if not self.can_edit:

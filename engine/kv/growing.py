@@ -90,7 +90,7 @@ class GrowingCache:
 
     def pages(self) -> list[PageInfo]:
         """Return what is known of each page, in the order of the text."""
-        return page_infos(self._table.references)
+        return page_infos(self._table)
 
     def usage(self) -> KVUsage:
         """Return the figures of the whole cache."""
@@ -158,10 +158,14 @@ class GrowingCache:
 
     def _wanted_tiers(self, spec: KVSpec) -> list[tuple[Page, Tier]]:
         policy = TierPolicy.of(spec)
-        pages = [reference.page for reference in self._table.references]
+        table = self._table
+        pages = [reference.page for reference in table.references]
+        protected = [table.is_pinned(reference) for reference in table.references]
+        if protected and policy.has_tiers:
+            protected[0] = True
         states = [
-            PageState(page.tier, page.heat, page.pinned or (index == 0 and policy.has_tiers))
-            for index, page in enumerate(pages)
+            PageState(page.tier, page.heat, is_protected)
+            for page, is_protected in zip(pages, protected, strict=True)
         ]
         return list(zip(pages, policy.wanted(states), strict=True))
 

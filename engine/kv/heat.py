@@ -137,12 +137,17 @@ def sample_attention(
     queries: mx.array,
     groups: Sequence[PageGroup],
     num_pages: int,
-    open_tokens: Partial,
+    rest: Sequence[Partial],
     attention_pages: int | None,
 ) -> Sample:
     """Read all pages' keys and return where the attention of one token's queries goes, the mean of all heads.
 
-    `queries`: `[kv_heads, repeats, head_dim]`, scaled.
+    Args:
+        queries: `[kv_heads, repeats, head_dim]`, scaled.
+        groups: the pages.
+        num_pages: how many those are.
+        rest: the parts of what is no page: the open tokens and sinks.
+        attention_pages: how many pages of a group are read, None for all.
     """
     num_heads, repeats = queries.shape[:2]
     page_score = mx.full((num_heads, num_pages, repeats), MASKED)
@@ -155,8 +160,9 @@ def sample_attention(
             chosen = choose_pages(queries, group, attention_pages)
             none = mx.zeros((len(group.heads), len(group.pages)))
             is_read[where] = mx.put_along_axis(none, chosen, mx.array(1.0), axis=1)
-    open_score = open_tokens.peak + mx.log(open_tokens.total)
-    mass = mx.softmax(mx.concatenate([page_score.swapaxes(1, 2), open_score], axis=-1), axis=-1)
-    caught = (mass[..., :-1] * is_read[:, None]).sum(axis=-1) + mass[..., -1]
+    rest_scores = [part.peak + mx.log(part.total) for part in rest]
+    mass = mx.softmax(mx.concatenate([page_score.swapaxes(1, 2), *rest_scores], axis=-1), axis=-1)
+    page_mass = mass[..., :num_pages]
+    caught = (page_mass * is_read[:, None]).sum(axis=-1) + mass[..., num_pages:].sum(axis=-1)
     most_pages = max(len(group.pages) for group in groups)
-    return Sample(mass[..., :-1].mean(axis=(0, 1)), caught.mean(), most_pages)
+    return Sample(page_mass.mean(axis=(0, 1)), caught.mean(), most_pages)

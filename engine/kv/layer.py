@@ -9,7 +9,7 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import create_attention_mask
 
-from engine.kv.attention import attend_dense, attend_pages, attend_sinks, for_all_heads, join
+from engine.kv.attention import Partial, attend_dense, attend_pages, attend_sinks, for_all_heads, join
 from engine.kv.groups import PageGroup, group_pages
 from engine.kv.heat import Watcher, sample_attention
 from engine.kv.page import BoolArray, IntArray
@@ -126,21 +126,21 @@ class PagedLayer:
         own = exact.astype(queries.dtype)
         budget = self._watcher.attention_pages
         parts = [attend_dense(exact, keys, values)]
-        if self._watcher.sampled_layer == self.number:
-            self._take_sample(own, parts[0])
-        for group in self._page_groups():
-            parts.append(for_all_heads(attend_pages(own, group, budget), group.heads, num_heads))
         if sinks is not None:
             parts.append(attend_sinks(sinks, parts[0]))
+        if self._watcher.sampled_layer == self.number:
+            self._take_sample(own, list(parts))
+        for group in self._page_groups():
+            parts.append(for_all_heads(attend_pages(own, group, budget), group.heads, num_heads))
         return join(parts).astype(queries.dtype).reshape(1, queries.shape[1], 1, values.shape[2])
 
-    def _take_sample(self, queries: mx.array, open_tokens: Any) -> None:
+    def _take_sample(self, queries: mx.array, rest: list[Partial]) -> None:
         groups = self._page_groups()
         if groups:
             assert self.table is not None
             num_pages = len(self.table.references)
             budget = self._watcher.attention_pages
-            self._watcher.sample = sample_attention(queries, groups, num_pages, open_tokens, budget)
+            self._watcher.sample = sample_attention(queries, groups, num_pages, rest, budget)
             mx.async_eval(self._watcher.sample.page_mass, self._watcher.sample.caught)
 
     def dense(self, in_order: bool = True) -> tuple[mx.array, mx.array]:

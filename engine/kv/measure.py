@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from engine.kv.page import IntArray, Page
-from engine.kv.page_table import PageReference
+from engine.kv.page_table import PageReference, PageTable
 from engine.kv.precision import BitsPair, KVSpec, Tier
 from engine.kv.store import PageStore
 from engine.kv.usage import KVUsage, PageInfo
 
 
-def page_infos(references: Sequence[PageReference]) -> list[PageInfo]:
+def page_infos(table: PageTable) -> list[PageInfo]:
     """Return what is known of the pages of a sequence, in order."""
     return [
         PageInfo(
@@ -26,11 +26,11 @@ def page_infos(references: Sequence[PageReference]) -> list[PageInfo]:
             nbytes=page.nbytes,
             heat=page.heat,
             last_access=page.last_access,
-            pinned=page.pinned,
+            pinned=table.is_pinned(reference),
             references=page.references,
             bits={layer: _pairs(page, layer) for layer in page.keys},
         )
-        for reference in references
+        for reference in table.references
         for page in [reference.page]
     ]
 

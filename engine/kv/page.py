@@ -35,7 +35,6 @@ class Page:
         nbytes: of all its blocks, scales and biases included.
         heat: moving average of the attention mass that this page received, 0 to 1.
         last_access: the decoded token, counted by the cache, at which it last got a share of note.
-        pinned: whether it keeps a higher tier.
         references: how many places in page tables refer to it.
     """
 
@@ -48,7 +47,6 @@ class Page:
     nbytes: int = 0
     heat: float = 0.0
     last_access: int = 0
-    pinned: bool = False
     references: int = 0
 
     @property

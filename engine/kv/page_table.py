@@ -40,6 +40,7 @@ class PageTable:
         open_tokens: ids of the tokens after the last page.
         open_positions: their positions.
         num_sealed: tokens in pages.
+        pinned: the positions of pinned tokens.
         next_position: where the next token goes; dropped tokens leave their positions unused.
         version: changes with `references`.
     """
@@ -49,6 +50,7 @@ class PageTable:
         self.references: tuple[PageReference, ...] = ()
         self.open_tokens: list[int] = []
         self.open_positions: list[int] = []
+        self.pinned: set[int] = set()
         self.num_sealed = 0
         self.next_position = 0
         self.version = 0
@@ -82,6 +84,10 @@ class PageTable:
             if kept
         ]
 
+    def is_pinned(self, reference: PageReference) -> bool:
+        """Return whether a page has pinned tokens."""
+        return not self.pinned.isdisjoint(reference.page.positions)
+
     def append(self, tokens: Sequence[int]) -> None:
         """Add tokens behind the open ones, at the next positions."""
         self.open_tokens.extend(tokens)
@@ -109,6 +115,10 @@ class PageTable:
 
         Pages without a token are no longer referred to; what is kept stays at its positions.
         """
+        if self.pinned:
+            self.pinned.intersection_update(
+                position for position, keep in zip(self.positions, kept, strict=True) if keep
+            )
         references, start = [], 0
         for reference in self.references:
             valid = reference.valid.copy()
@@ -137,5 +147,6 @@ class PageTable:
         other.set_references(self.references)
         other.open_tokens = list(self.open_tokens)
         other.open_positions = list(self.open_positions)
+        other.pinned = set(self.pinned)
         other.next_position = self.next_position
         return other

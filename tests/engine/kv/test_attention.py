@@ -289,18 +289,28 @@ def test_the_first_page_is_always_read() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(scene=scenes(), attention_pages=st.one_of(st.none(), st.integers(1, 4)))
-def test_sampled_shares_are_those_of_dense_attention(scene: Scene, attention_pages: int | None) -> None:
+@given(scene=scenes(), attention_pages=st.one_of(st.none(), st.integers(1, 4)), has_sinks=st.booleans())
+def test_sampled_shares_are_those_of_dense_attention(
+    scene: Scene, attention_pages: int | None, has_sinks: bool
+) -> None:
     groups, pages = scene.groups(attention_pages), len(scene.references)
-    sample = sample_attention(mx.array(scene.queries), groups, pages, scene.open_part(), attention_pages)
+    sinks = np.linspace(-2, 2, scene.queries[..., 0].size, dtype=np.float32)
+    rest = [scene.open_part()]
+    if has_sinks:
+        rest.append(attend_sinks(mx.array(sinks), rest[0]))
+    sample = sample_attention(mx.array(scene.queries), groups, pages, rest, attention_pages)
     scores = scene.queries @ scene.held()[0].swapaxes(1, 2)
+    if has_sinks:
+        scores = np.concatenate([scores, sinks.reshape(*scores.shape[:2], 1)], axis=-1)
     shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
     shares /= shares.sum(axis=-1, keepdims=True)
+    sink_share = shares[..., -1].mean() if has_sinks else 0
+    shares = shares[..., : scene.held()[0].shape[1]]
     starts = np.cumsum([0, *(reference.num_tokens for reference in scene.references)])
     by_page = [shares[..., start:stop].sum(axis=-1).mean() for start, stop in pairwise(starts)]
     np.testing.assert_allclose(np.array(sample.page_mass), by_page, atol=1e-5)
     read = np.ones((len(scene.queries), pages), dtype=np.bool_)
     if attention_pages is not None:
         read = scene.pages_read(attention_pages)
-    caught = (shares * scene.by_token(read)[:, None]).sum(axis=-1).mean()
+    caught = (shares * scene.by_token(read)[:, None]).sum(axis=-1).mean() + sink_share
     assert sample.caught.item() == pytest.approx(caught, abs=1e-5)

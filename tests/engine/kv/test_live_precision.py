@@ -123,6 +123,22 @@ def test_an_attention_budget_counts_from_the_next_token_on() -> None:
     assert difference(9, "") < 1e-5
 
 
+def test_pins_follow_their_text() -> None:
+    cache = cache_of("4; page=64, hot=1, warm=1", 100)
+    cache.pin(70, 72)  # still open
+    fork = cache.fork()
+    fork.pin(0, 1)
+    cache.read(range(200, 200 + 4 * 64))
+    assert [page.pinned for page in cache.pages()] == [False, True, False, False, False]
+    cache.rebuild()
+    assert [page.pinned for page in cache.pages()] == [False, True, False, False, False]
+    assert tiers(cache) == "wwcwh"
+    cache.truncate(80)
+    cache.drop(70, 72)
+    cache.read(range(300, 300 + 2 * 64))
+    assert not any(page.pinned for page in cache.pages())
+
+
 def test_pinned_pages_stay_a_tier_higher() -> None:
     cache = cache_of("4; page=64, hot=1, warm=1", 2 * 64)
     assert tiers(cache) == "hh"
