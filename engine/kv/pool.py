@@ -17,9 +17,8 @@ import numpy as np
 from engine.kv.bounds import KeyBounds
 from engine.kv.page import IntArray
 from engine.kv.precision import padded_dim, value_group
+from engine.kv.room import pool_growth
 
-GROWTH_FRACTION = 16
-"""A pool grows by a sixteenth of what it holds, at least by one page."""
 BATCH_BLOCKS = 64
 """Blocks that are unpacked at a time where many are gone through."""
 
@@ -79,8 +78,7 @@ class SlotPool:
     @property
     def growth(self) -> int:
         """Slots that the pool grows by; it never has more free ones than that for long."""
-        pages = (self._num_slots - len(self._free)) // (GROWTH_FRACTION * self._page_blocks)
-        return max(1, pages) * self._page_blocks
+        return pool_growth(self._num_slots - len(self._free), self._page_blocks)
 
     def put(self, blocks: mx.array) -> list[int]:
         """Store blocks, `[blocks, rows, columns]` in the activation type, and return their slots."""

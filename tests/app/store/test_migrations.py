@@ -91,7 +91,8 @@ def test_a_file_of_every_older_version_opens_with_all_it_holds(db_path: Path, sc
         "Answer to question 1",
         "Read it well.",
     ]
-    assert path[1].stats is None  # its figures of the KV cache were others
+    assert path[1].stats is not None and path[1].stats.decode_tps == 31.25
+    assert path[1].stats.kv_usage is None  # its figures of the KV cache were others
     assert [attachment.text for attachment in path[-1].attachments] == ["Zażółć gęślą jaźń"]
     sibling = store.message(path[-1].siblings[0])
     assert (sibling.text, sibling.attachments) == ("Read it.", path[-1].attachments)

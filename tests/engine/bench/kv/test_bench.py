@@ -87,10 +87,10 @@ def test_the_whole_bench_has_a_row_for_each_cache(
     assert [row.kind for row in result.rows if row.prefill] == [MLX_LM_4, COLD_4]
     assert [row.kind for row in result.rows if row.step] == [MLX_LM_4, COLD_4, FEW_PAGES]
     assert [stage.partition(",")[0] for stage in dict.fromkeys(stages)] == [
-        "quality",
         "prefill",
         "prefill",
         "decode",
+        "quality",
     ]
 
 
