@@ -74,6 +74,7 @@ def test_a_full_context_ends_the_reply(starter: Model) -> None:
     assert stats.completion_tokens == 3
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_an_answer_and_another_one_changes_it(starter: Model) -> None:
     prompt = prompt_of(starter, "Tell me a story.")
 
@@ -106,6 +107,7 @@ def test_the_repetition_penalty_counts_tokens_just_written(starter: Model) -> No
     assert len(set(tokens)) == len(tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bits", ["8", "k8v4", "4", "3"])
 def test_cold_pages_take_the_bytes_of_the_formula(starter: Model, bits: str) -> None:
     kv = KVSpec.parse(f"{bits}; page=64, hot=0, warm=0")

@@ -86,6 +86,7 @@ class CancelAtCheck(CancelToken):
         self.number = next(self._checks) + 1 + checks
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("slow_passes")
 @pytest.mark.parametrize("check", [5, 20, 40])
 def test_where_a_chunk_is_slow_a_stop_between_two_layers_loses_nothing(starter: Model, check: int) -> None:

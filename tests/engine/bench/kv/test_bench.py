@@ -17,6 +17,8 @@ from engine.errors import OctavoError
 from engine.kv.cache import SequenceCache
 from engine.model import Model
 
+pytestmark = pytest.mark.slow
+
 WITHOUT_MATPLOTLIB = """
 import sys
 import app.cli.bench, engine.bench.kv.bench

@@ -40,6 +40,7 @@ def test_a_layers_attention_over_dequantized_arrays_is_mlx_lms_own_to_rounding(
     assert stand_in.nbytes == real.nbytes
 
 
+@pytest.mark.slow
 def test_the_loss_measured_so_is_that_of_mlx_lms_own_attention(starter: Model) -> None:
     """Not to rounding: where a number falls to the other side of a step, later layers go their own way."""
     kind = MlxLmKind(4)

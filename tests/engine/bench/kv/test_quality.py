@@ -13,6 +13,8 @@ from engine.bench.prose import TEXT, require_tokens
 from engine.kv.precision import KVSpec
 from engine.model import Model
 
+pytestmark = pytest.mark.slow
+
 NUM_TOKENS = 140
 
 
