@@ -173,6 +173,7 @@ class Composer(QWidget):
             self.submitted.emit(self.text)
 
     def _on_button(self) -> None:
+        self.edit.setFocus()
         if self._is_busy:
             self.stop_requested.emit()
         else:
@@ -192,8 +193,7 @@ class Composer(QWidget):
         self._update()
 
     def _update(self) -> None:
-        self._send.show_busy(self._is_busy)
-        self._send.setEnabled(self._is_busy or self._has_content())
+        self._update_button()
         hint = self._own_hint or self._hint
         kind = "danger" if hint == self._hint and self._is_hint_error else "muted"
         self._hint_line.setText(hint)
@@ -204,6 +204,13 @@ class Composer(QWidget):
         self._words.setText(self._count_text())
         draft_tokens = (self._text_tokens or 0) + (self._attachment_tokens or 0)
         self._meter.show_use(self._used_tokens, self._limit_tokens, draft_tokens)
+
+    def _update_button(self) -> None:
+        self._send.show_busy(self._is_busy)
+        is_enabled = self._is_busy or self._has_content()
+        if not is_enabled and self.window().focusWidget() is self._send:
+            self.edit.setFocus()  # else Qt moves on to a setting, which what is typed then changes
+        self._send.setEnabled(is_enabled)
 
     def _count_text(self) -> str:
         if self._text_tokens is None or not (self._text_tokens or self._attachment_tokens):
@@ -253,7 +260,6 @@ class SendButton(IconButton):
     def __init__(self, parent: QWidget) -> None:
         super().__init__("send", "Send message", parent)
         self.setFixedSize(self._SIZE, self._SIZE)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def show_busy(self, is_busy: bool) -> None:
         """Turn into Stop, or back."""
