@@ -31,7 +31,7 @@ class BitsSlider(QWidget):
         self._slider.setRange(0, len(STOPS) - 1)
         self._slider.setPageStep(1)
         self._slider.setAccessibleName(f"Bits of a cached {what}")
-        self._slider.installEventFilter(WheelGuard(self))
+        WheelGuard(self).guard(self._slider)
         self._slider.valueChanged.connect(self._on_value)
         self._slider.sliderReleased.connect(self._settle)
         self._number = QLabel()

@@ -31,5 +31,7 @@ class Fold(QWidget):
 
     def _refresh(self) -> None:
         is_open = self._toggle.isChecked()
+        if not is_open and self._content.isAncestorOf(self.window().focusWidget()):
+            self._toggle.setFocus()  # else Qt moves on to a field below, which takes what is typed
         self._content.setVisible(is_open)
         self._toggle.setIcon(Theme.current().icon("chevron-down" if is_open else "chevron-right"))

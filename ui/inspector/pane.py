@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QScrollArea, QVBoxLayout, QWidget
 
 from app.settings import Settings
@@ -15,6 +16,7 @@ from ui.live_precision import HeldCache
 from ui.stored_settings import StoredSettings
 
 _PROMPT_DELAY_MS = 400
+_REVEAL_MS = 20
 _MIN_WIDTH = 270
 _MAX_WIDTH = 420
 
@@ -29,6 +31,7 @@ class InspectorPane(QWidget):
         self._settings = settings
         self.precision = PrecisionPanel(settings.value.kv)
         self.precision.spec_chosen.connect(self._on_kv)
+        self.precision.text_refused.connect(self._reveal_later)
         self.sampling = SamplingPanel()
         self.sampling.params_changed.connect(self._on_sampling)
         self.system_prompt = QPlainTextEdit()
@@ -42,6 +45,12 @@ class InspectorPane(QWidget):
         self._prompt_timer.setInterval(_PROMPT_DELAY_MS)
         self._prompt_timer.timeout.connect(self.commit)
         self.system_prompt.textChanged.connect(self._prompt_timer.start)
+        self._to_reveal: QWidget | None = None
+        self._reveal_timer = QTimer(self)
+        self._reveal_timer.setSingleShot(True)
+        self._reveal_timer.setInterval(_REVEAL_MS)
+        self._reveal_timer.timeout.connect(self._reveal)
+        self._area = QScrollArea()
         self._lay_out()
         self.setMinimumWidth(_MIN_WIDTH)
         self.setMaximumWidth(_MAX_WIDTH)
@@ -89,14 +98,24 @@ class InspectorPane(QWidget):
             column.addWidget(label)
             column.addWidget(widget)
         column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        area.setWidget(contents)
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self._area.setWidget(contents)
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(area)
+        outer.addWidget(self._area)
+
+    def _reveal_later(self, widget: QWidget) -> None:
+        """Scroll to `widget` once it is laid out."""
+        self._to_reveal = widget
+        self._reveal_timer.start()
+
+    def _reveal(self) -> None:
+        if QGuiApplication.mouseButtons() != Qt.MouseButton.NoButton:
+            self._reveal_timer.start()  # what is pressed must not move away before it is let go
+        elif self._to_reveal is not None:
+            self._area.ensureWidgetVisible(self._to_reveal, 0, 16)
 
     def _on_kv(self, kv: KVSpec) -> None:
         self._settings.update(kv=kv)

@@ -29,9 +29,11 @@ class PrecisionPanel(QWidget):
 
     Signals:
         spec_chosen: the `KVSpec` that the user chose.
+        text_refused: a text cannot be; the widget with the text and the reason.
     """
 
     spec_chosen = Signal(object)
+    text_refused = Signal(QWidget)
 
     def __init__(self, spec: KVSpec, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,6 +53,7 @@ class PrecisionPanel(QWidget):
         self._custom.setToolTip("Layers or heads differ. Moving a slider gives all of them the same bits.")
         self._details = PrecisionDetails()
         self._details.spec_chosen.connect(self._choose)
+        self._details.text_refused.connect(self.text_refused)
         self._figures = PrecisionFigures()
         self._lay_out()
         self.set_model(None)
@@ -62,6 +65,7 @@ class PrecisionPanel(QWidget):
         bits = uniform_bits(spec)
         shown = bits or spec.bits(MOST, MOST)
         self._presets.set_spec(spec)
+        self._show_tips()
         self._keys.set_bits(shown.keys, is_mixed=bits is None)
         self._values.set_bits(shown.values, is_mixed=bits is None)
         self._custom.setText(f"Custom: {', '.join(str(rule) for rule in spec.rules)}")
@@ -72,7 +76,8 @@ class PrecisionPanel(QWidget):
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Show the figures of the loaded model; None when there is none."""
         self._loaded = loaded
-        self._presets.set_tips([self._tip(spec) for spec in _PRESETS.values()])
+        self._details.set_model(loaded)
+        self._show_tips()
         self._show_figures(self.spec)
 
     def set_held(self, held: HeldCache | None, is_open: bool) -> None:
@@ -99,6 +104,9 @@ class PrecisionPanel(QWidget):
     def _choose(self, spec: KVSpec) -> None:
         self.set_spec(spec)
         self.spec_chosen.emit(spec)
+
+    def _show_tips(self) -> None:
+        self._presets.set_tips([self._tip(spec) for spec in self._presets.specs])
 
     def _tip(self, spec: KVSpec) -> str:
         if self._loaded is None:

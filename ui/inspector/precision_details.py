@@ -11,16 +11,15 @@ from PySide6.QtWidgets import (
     QComboBox,
     QGridLayout,
     QLabel,
-    QLineEdit,
     QSpinBox,
     QVBoxLayout,
     QWidget,
 )
 
-from engine.errors import OctavoError
+from engine.engine import LoadedModel
 from engine.kv.precision import GROUP_SIZES, MOST, PAGE_TOKENS, PRESETS, KVSpec
+from ui.inspector.precision_text import PrecisionText
 from ui.inspector.slider import WheelGuard
-from ui.plain_text import plain_label
 
 _ATTENTION_PAGES = (None, 4, 8, 16, 32, 64)
 _FIELD_WIDTH = 116
@@ -31,9 +30,11 @@ class PrecisionDetails(QWidget):
 
     Signals:
         spec_chosen: the new `KVSpec`.
+        text_refused: a text cannot be; the widget with the text and the reason.
     """
 
     spec_chosen = Signal(object)
+    text_refused = Signal(QWidget)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,19 +52,11 @@ class PrecisionDetails(QWidget):
         self._grows = QCheckBox("Let attention grow")
         self._grows.setToolTip("Doubles the attention budget until it catches most of the attention")
         self._grows.toggled.connect(lambda grows: self._change(attention_grows=grows))
-        self._text = QLineEdit()
-        self._text.setAccessibleName("KV cache precision as text")
-        self._text.setToolTip(
-            "The whole precision as octavo ask --kv takes it, for example 0-7:8, 8-:k6v4, 12.h3:8"
-        )
-        self._text.editingFinished.connect(self._on_text)
-        self._text.textEdited.connect(lambda _: self._say(""))
-        self._problem = plain_label(wraps=True)
-        self._problem.setProperty("kind", "danger")
+        self._text = PrecisionText()
+        self._text.spec_chosen.connect(self._choose)
+        self._text.refused.connect(lambda: self.text_refused.emit(self._text))
         self._lay_out()
-        wheel_guard = WheelGuard(self)
-        for field in (self._hot, self._warm, self._page, self._group, self._attention):
-            field.installEventFilter(wheel_guard)
+        WheelGuard(self).guard(self._hot, self._warm, self._page, self._group, self._attention)
         self.set_spec(self._spec)
 
     def set_spec(self, spec: KVSpec) -> None:
@@ -83,9 +76,11 @@ class PrecisionDetails(QWidget):
             spec.attention_pages,
         )
         self._grows.setEnabled(spec.attention_pages is not None)
-        self._text.setText(str(spec))
-        self._text.setCursorPosition(0)
-        self._say("")
+        self._text.set_spec(spec)
+
+    def set_model(self, loaded: LoadedModel | None) -> None:
+        """Refuse a text that does not fit the loaded model; None when there is none."""
+        self._text.set_model(loaded)
 
     def _lay_out(self) -> None:
         rows = (
@@ -106,16 +101,12 @@ class PrecisionDetails(QWidget):
             field.setFixedWidth(_FIELD_WIDTH)
             grid.addWidget(label, line, 0)
             grid.addWidget(field, line, 1)
-        label = QLabel("As text")
-        label.setBuddy(self._text)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
         column.addLayout(grid)
         column.addWidget(self._grows)
-        column.addWidget(label)
         column.addWidget(self._text)
-        column.addWidget(self._problem)
 
     def _change_page(self, page_tokens: int) -> None:
         self._change(page_tokens=page_tokens, group_size=min(self._spec.group_size, page_tokens))
@@ -127,21 +118,11 @@ class PrecisionDetails(QWidget):
     def _change(self, **changes: Any) -> None:
         self._choose(dataclasses.replace(self._spec, **changes))
 
-    def _on_text(self) -> None:
-        try:
-            self._choose(KVSpec.parse(self._text.text()))
-        except OctavoError as error:
-            self._say(str(error))
-
     def _choose(self, spec: KVSpec) -> None:
         is_other = spec != self._spec
         self.set_spec(spec)
         if is_other:
             self.spec_chosen.emit(spec)
-
-    def _say(self, problem: str) -> None:
-        self._problem.setText(problem)
-        self._problem.setVisible(bool(problem))
 
 
 def _count(name: str) -> QSpinBox:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 
 from PySide6.QtCore import Signal
@@ -11,7 +12,12 @@ from engine.kv.precision import KVSpec
 
 
 class PresetButtons(QFrame):
-    """A button for each of some precisions, down while exactly that one is chosen.
+    """A button for each of some precisions, down while that one is chosen.
+
+    Page and group size are no part of it: they stay as they are, as others read the conversation again.
+
+    Attributes:
+        specs: what the buttons choose, in their order.
 
     Signals:
         chosen: the `KVSpec` that the user chose.
@@ -22,7 +28,7 @@ class PresetButtons(QFrame):
     def __init__(self, presets: Mapping[str, KVSpec], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("segments")
-        self._specs = list(presets.values())
+        self.specs = list(presets.values())
         self._group = QButtonGroup(self)
         row = QHBoxLayout(self)
         row.setContentsMargins(3, 3, 3, 3)
@@ -34,7 +40,7 @@ class PresetButtons(QFrame):
             button.setAccessibleName(f"{name} KV cache precision")
             self._group.addButton(button, number)
             row.addWidget(button, 1)
-        self._group.idClicked.connect(lambda number: self.chosen.emit(self._specs[number]))
+        self._group.idClicked.connect(lambda number: self.chosen.emit(self.specs[number]))
 
     @property
     def is_none_down(self) -> bool:
@@ -42,9 +48,14 @@ class PresetButtons(QFrame):
         return self._group.checkedId() < 0
 
     def set_spec(self, spec: KVSpec) -> None:
-        """Show the button of `spec` as down, and none when it has no button."""
+        """Show the button of `spec` as down, none when it has no button; all take its page and group size."""
+        page_tokens, group_size = spec.page_tokens, spec.group_size
+        self.specs = [
+            dataclasses.replace(preset, page_tokens=page_tokens, group_size=group_size)
+            for preset in self.specs
+        ]
         self._group.setExclusive(False)
-        for button, its_spec in zip(self._group.buttons(), self._specs, strict=True):
+        for button, its_spec in zip(self._group.buttons(), self.specs, strict=True):
             button.setChecked(its_spec == spec)
         self._group.setExclusive(True)
 

@@ -93,9 +93,7 @@ class SamplingPanel(QWidget):
         for spin in (self._max_tokens, self._seed):
             _pad(spin)
         self._lay_out()
-        wheel_guard = WheelGuard(self)
-        for number in self.findChildren(QAbstractSpinBox) + self.findChildren(Slider):
-            number.installEventFilter(wheel_guard)
+        WheelGuard(self).guard(*self.findChildren(QAbstractSpinBox), *self.findChildren(Slider))
         self.set_params(self._params)
 
     def set_params(self, params: SamplingParams) -> None:
@@ -108,7 +106,7 @@ class SamplingPanel(QWidget):
             self._fixed_seed.setChecked(params.seed is not None)
             self._seed.setValue(params.seed or 0)
         self._seed.setEnabled(params.seed is not None)
-        self._reset.setEnabled(params != SamplingParams())
+        self._update_reset()
 
     def _lay_out(self) -> None:
         last = QGridLayout()
@@ -140,8 +138,14 @@ class SamplingPanel(QWidget):
             max_tokens=self._max_tokens.value(),
             seed=self._seed.value() if self._fixed_seed.isChecked() else None,
         )
-        self._reset.setEnabled(self._params != SamplingParams())
+        self._update_reset()
         self.params_changed.emit(self._params)
+
+    def _update_reset(self) -> None:
+        is_enabled = self._params != SamplingParams()
+        if not is_enabled and self.window().focusWidget() is self._reset:
+            self.setFocus()  # else Qt moves on to the next field, which takes what is typed
+        self._reset.setEnabled(is_enabled)
 
     def _on_seed_toggled(self, fixed: bool) -> None:
         self._seed.setEnabled(fixed)

@@ -61,6 +61,12 @@ class Slider(QSlider):
 class WheelGuard(QObject):
     """Lets the mouse wheel scroll the pane instead of changing the value under the pointer."""
 
+    def guard(self, *fields: QWidget) -> None:
+        """Keep the wheel from these fields, and from giving one the focus and with it what is typed next."""
+        for field in fields:
+            field.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+            field.installEventFilter(self)
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
         if event.type() == QEvent.Type.Wheel:
             event.ignore()

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from pytestqt.qtbot import QtBot
+from pathlib import Path
 
+from pytestqt.qtbot import QtBot
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizerFast
+
+from engine.backend import start_backend
+from engine.budget import plan_load
+from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
+from engine.model_info import ModelFormat, ModelInfo
+from engine.template_cost import TemplateTokens
+from engine.tokens import TokenCounter
 from ui.inspector.precision import PrecisionPanel
 
 CUSTOM = KVSpec.parse("0-7:8, 8-:k6v4; page=128, group=32, hot=2, warm=0, attend=10, grow=1")
+
+
+def loaded_model(num_layers: int, num_kv_heads: int) -> LoadedModel:
+    """A small model that is described and has no weights."""
+    info = ModelInfo(
+        path=Path("gone"),
+        format=ModelFormat.MLX,
+        name="Small",
+        architecture="llama",
+        quantization="4-bit",
+        num_layers=num_layers,
+        num_heads=num_kv_heads,
+        num_kv_heads=num_kv_heads,
+        head_dim=64,
+        context_tokens=8_192,
+        vocab_size=100,
+        num_parameters=1_000_000,
+        weights_nbytes=500_000,
+        packed_nbytes=500_000,
+        num_plain_values=1_000,
+    )
+    backend = start_backend()
+    plan = plan_load(info, backend, KVSpec.parse("16"), available_nbytes=8 << 30)
+    counter = TokenCounter(PreTrainedTokenizerFast(tokenizer_object=Tokenizer(WordLevel())))
+    return LoadedModel(info, backend, plan, counter, TemplateTokens(0, 0, 0))
 
 
 def shown(qtbot: QtBot, spec: KVSpec) -> PrecisionPanel:

@@ -3,14 +3,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, Qt
 from PySide6.QtGui import QWheelEvent
+from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
+    QLineEdit,
+    QPlainTextEdit,
     QPushButton,
     QScrollArea,
     QSlider,
@@ -21,10 +24,11 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings
-from engine.kv.precision import KVSpec
+from engine.kv.precision import PRESETS, KVSpec
 from engine.sampling import SamplingParams
 from tests.app.store.samples import USAGE
 from ui.inspector.pane import InspectorPane
+from ui.inspector.precision_text import PrecisionText
 from ui.live_precision import HeldCache
 from ui.stored_settings import StoredSettings
 from ui.theme import Theme
@@ -103,6 +107,66 @@ def test_the_wheel_is_left_to_the_pane_and_changes_no_value(
     assert stored.value == Settings()
 
 
+def test_the_wheel_gives_no_field_the_focus(qtbot: QtBot, pane: InspectorPane) -> None:
+    pane.findChild(QToolButton).click()
+    pane.resize(pane.minimumWidth(), 1_400)
+    pane.activateWindow()
+    qtbot.waitExposed(pane)
+    kept = named(pane, QPushButton, "Reset to defaults")
+    named(pane, QDoubleSpinBox, "Top-k").setValue(7)
+    kept.setFocus()
+    window = pane.windowHandle()
+    kinds = (QSlider, QAbstractSpinBox, QComboBox, QPlainTextEdit, QLineEdit)
+    fields = [widget for kind in kinds for widget in pane.findChildren(kind) if widget.isVisible()]
+    assert len(fields) > 20
+    for field in fields:
+        place = field.mapTo(pane, field.rect().center())
+        assert pane.rect().contains(place)
+        QTest.wheelEvent(window, QPointF(place), QPoint(0, -120))
+        assert pane.focusWidget() is kept, field.accessibleName()
+
+
+def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
+    qtbot: QtBot, pane: InspectorPane, stored: StoredSettings
+) -> None:
+    pane.findChild(QToolButton).click()
+    pane.resize(pane.minimumWidth(), 400)
+    pane.activateWindow()
+    qtbot.waitExposed(pane)
+    field = named(pane, QLineEdit, "KV cache precision as text")
+    field.setFocus()
+    field.selectAll()
+    qtbot.keyClicks(field, "7")
+    compact = named(pane, QPushButton, "Compact")
+    place = compact.mapTo(pane, compact.rect().center())
+    with qtbot.waitSignal(pane.precision.text_refused), qtbot.waitSignal(pane._reveal_timer.timeout):
+        QTest.mousePress(pane.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
+    QTest.mouseRelease(pane.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
+    assert stored.value.kv == PRESETS["compact"]
+
+
+def test_a_reason_that_appears_below_the_bottom_is_scrolled_to(qtbot: QtBot, pane: InspectorPane) -> None:
+    pane.findChild(QToolButton).click()
+    area, text = pane.findChild(QScrollArea), pane.findChild(PrecisionText)
+    field = named(pane, QLineEdit, "KV cache precision as text")
+    for height in (300, 480, 560):
+        pane.resize(pane.minimumWidth(), height)
+        qtbot.waitUntil(lambda: pane.height() == height)  # noqa: B023
+        area.verticalScrollBar().setValue(0)
+        field.selectAll()
+        qtbot.keyClicks(field, "7")
+        qtbot.keyClick(field, Qt.Key.Key_Return)
+        assert text.problem
+
+        def is_seen() -> bool:
+            place = text.mapTo(area.viewport(), QPoint(0, 0))
+            return area.viewport().rect().contains(QRect(place, text.size()))
+
+        qtbot.waitUntil(is_seen)
+        assert text._problem.geometry().bottom() <= text.height()
+        assert text._problem.height() >= text._problem.heightForWidth(text._problem.width())
+
+
 @pytest.mark.parametrize(
     ("name", "field", "value"),
     [
@@ -142,9 +206,11 @@ def test_reset_brings_the_defaults_back(pane: InspectorPane, stored: StoredSetti
     named(pane, QCheckBox, "Fixed seed").setChecked(True)
     reset = named(pane, QPushButton, "Reset to defaults")
     assert reset.isEnabled()
+    reset.setFocus()
     reset.click()
     assert stored.value.sampling == SamplingParams()
     assert not reset.isEnabled()
+    assert pane.focusWidget() is pane.sampling  # and not the system prompt, which would take what is typed
 
 
 def test_settings_reach_the_disk_by_themselves(

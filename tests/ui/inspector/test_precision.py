@@ -10,8 +10,9 @@ from PySide6.QtCore import QPoint, Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton, QSpinBox, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
+from engine.errors import OctavoError
 from engine.kv.precision import KV_BITS, PRESETS, BitsPair, KVSpec
-from tests.ui.inspector.panels import CUSTOM, shown
+from tests.ui.inspector.panels import CUSTOM, loaded_model, shown
 from ui.inspector.precision import PrecisionPanel
 from ui.inspector.slider import Slider
 
@@ -90,6 +91,23 @@ def test_a_preset_is_down_exactly_while_it_is_what_is_chosen(qtbot: QtBot, panel
     assert checked(panel) == []
     named(panel, QSpinBox, "Hot pages").setValue(PRESETS["compact"].hot_pages)
     assert checked(panel) == ["Compact"]
+
+
+@pytest.mark.parametrize("name", list(PRESETS))
+def test_a_preset_keeps_page_and_group_size_which_cost_a_re_read(panel: PrecisionPanel, name: str) -> None:
+    panel.set_model(loaded_model(30, 3))
+    panel.set_spec(KVSpec.parse("k6v3; page=128, group=32, hot=3, warm=7, attend=4, grow=1"))
+    button = named(panel, QPushButton, f"{name.capitalize()} KV cache precision")
+    before = button.toolTip()
+    specs = chosen(panel)
+    button.click()
+    assert specs == [dataclasses.replace(PRESETS[name], page_tokens=128, group_size=32)]
+    assert checked(panel) == [name.capitalize()]
+    panel.set_spec(dataclasses.replace(specs[0], page_tokens=512, group_size=128))
+    assert checked(panel) == [name.capitalize()]
+    assert button.toolTip() != before
+    panel.set_spec(dataclasses.replace(specs[0], attention_pages=8))
+    assert checked(panel) == []
 
 
 def test_rules_by_layer_are_shown_and_outlive_every_other_change(qtbot: QtBot) -> None:
@@ -189,14 +207,48 @@ def test_the_text_is_the_whole_precision_and_what_cannot_be_is_said(
     field.selectAll()
     qtbot.keyClicks(field, "0-7:8, 8-:7")
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert panel._details._problem.text() == "'7' is no KV precision; choose 16, 8, 6, 5, 4, 3 or 2 bits."
+    assert panel._details._text.problem == "'7' is no KV precision; choose 16, 8, 6, 5, 4, 3 or 2 bits."
     assert specs == []
     qtbot.keyClick(field, Qt.Key.Key_Backspace)
-    assert panel._details._problem.isHidden()
+    assert panel._details._text.problem == ""
     qtbot.keyClicks(field, "k6v4;grow=1,attend=10,hot=2,warm=0,group=32,page=128")
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert specs == [CUSTOM]
     assert field.text() == str(CUSTOM)
+
+
+@pytest.mark.parametrize("text", ["0-99:8", "12.h3:8", "30:4"])
+def test_a_text_for_layers_or_heads_that_the_model_lacks_is_refused_like_one_that_cannot_be(
+    qtbot: QtBot, panel: PrecisionPanel, text: str
+) -> None:
+    panel.set_model(loaded_model(30, 3))
+    panel.findChild(QToolButton).click()
+    specs = chosen(panel)
+    field = named(panel, QLineEdit, "KV cache precision as text")
+    field.selectAll()
+    qtbot.keyClicks(field, text)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    with pytest.raises(OctavoError) as refusal:
+        KVSpec.parse(text).require_fit(30, 3)
+    assert panel._details._text.problem == str(refusal.value)
+    assert specs == [] and panel.spec == KVSpec.parse("8")
+    assert field.text() == text
+    panel.set_model(None)
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert specs == [KVSpec.parse(text)]
+    panel.set_model(loaded_model(30, 3))
+    qtbot.keyClick(field, Qt.Key.Key_Return)
+    assert panel._details._text.problem == ""  # it is the present one, of which the figures tell
+
+
+def test_a_field_that_is_folded_away_gives_the_focus_to_the_line_above_it(
+    qtbot: QtBot, panel: PrecisionPanel
+) -> None:
+    toggle = panel.findChild(QToolButton)
+    toggle.click()
+    named(panel, QLineEdit, "KV cache precision as text").setFocus()
+    qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
+    assert panel.window().focusWidget() is toggle
 
 
 def test_the_rest_is_folded_away_until_it_is_wanted(panel: PrecisionPanel) -> None:
