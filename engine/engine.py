@@ -19,7 +19,7 @@ from engine.backend import Backend
 from engine.budget import LoadPlan, effective_bits, plan_load
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
-from engine.events import GenerationEvent, LoadProgress, PrecisionChanged
+from engine.events import CacheChanged, GenerationEvent, LoadProgress
 from engine.generate import Generation
 from engine.inspection import inspect_model
 from engine.kv.cache import SequenceCache
@@ -131,7 +131,7 @@ class Engine:
         """Answer a conversation: yield progress, tokens and at last the figures.
 
         `wanted_kv` tells the precision that the user wants now. A change reaches the cache before the next
-        prefill chunk or token, with a `PrecisionChanged`; one at which the reply might no longer fit into
+        prefill chunk or token, with a `CacheChanged`; one at which the reply might no longer fit into
         memory waits for the next.
 
         Raises:
@@ -158,7 +158,7 @@ class Engine:
                 wanted_kv=_Followed(wanted_kv or (lambda: request.kv), request.kv, self.loaded, longest),
             ).events()
 
-    def apply_kv(self, kv: KVSpec, cancel: CancelToken) -> PrecisionChanged | None:
+    def apply_kv(self, kv: KVSpec, cancel: CancelToken) -> CacheChanged | None:
         """Change the precision of the conversation that is held, between replies.
 
         Pages of another size wait for the next reply. Returns None where nothing changes.
@@ -176,7 +176,17 @@ class Engine:
             return None
         with self._dropping_broken_cache():
             cache.apply(kv, cancel.check)
-        return PrecisionChanged(cache.spec, cache.usage())
+        return CacheChanged(cache.spec, cache.usage())
+
+    def held(self) -> CacheChanged | None:
+        """Return the precision and the figures of the cache that is held, None where there is none."""
+        return None if self._cache is None else CacheChanged(self._cache.spec, self._cache.usage())
+
+    def forget(self) -> None:
+        """Give the memory of the conversation back that is held."""
+        if self._cache is not None:
+            self._cache.close()
+            self._cache = None
 
     @contextlib.contextmanager
     def _dropping_broken_cache(self) -> Iterator[None]:

@@ -80,8 +80,8 @@ class GenerationStats:
 
 
 @dataclass(frozen=True)
-class PrecisionChanged:
-    """The precision `kv` has reached the cache that is held; `usage` is what it holds now."""
+class CacheChanged:
+    """What the cache holds now, and the precision `kv` that has reached it."""
 
     kv: KVSpec
     usage: KVUsage
@@ -94,4 +94,4 @@ class Finished:
     stats: GenerationStats
 
 
-GenerationEvent = PrefillProgress | Token | PrecisionChanged | Finished
+GenerationEvent = PrefillProgress | Token | CacheChanged | Finished

@@ -21,10 +21,10 @@ from mlx_lm.tokenizer_utils import StreamingDetokenizer
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, ModelError
 from engine.events import (
+    CacheChanged,
     Finished,
     GenerationEvent,
     GenerationStats,
-    PrecisionChanged,
     PrefillProgress,
     StopReason,
     Token,
@@ -37,6 +37,8 @@ from engine.sampling import SamplingParams
 
 CLEAR_EVERY_TOKENS = 256
 """Decoded tokens after which buffers that a growing cache has left behind are given back, as mlx-lm does."""
+TELL_EVERY_TOKENS = 32
+"""Decoded tokens after which the figures of the cache are told."""
 REPETITION_WINDOW_TOKENS = 64
 THINK_START_TOKENS = 4
 """Reasoning that a chat template begins stands this close to the prompt's end, a line end behind it."""
@@ -115,10 +117,11 @@ class Generation:
                 self._left_half_way = True
                 raise
 
-    def _prefill(self) -> Iterator[PrefillProgress | PrecisionChanged]:
+    def _prefill(self) -> Iterator[PrefillProgress | CacheChanged]:
         total = len(self._prompt)
         done = self._reused_tokens
         yield PrefillProgress(done, total, self._reused_tokens)
+        yield self._cache_changed()
         while total - done > 1:
             self._cancel.check()
             yield from self._follow_precision()
@@ -131,10 +134,11 @@ class Generation:
             self._checks_layers = self._chunk_size.takes_long
             mx.clear_cache()
             yield PrefillProgress(done, total, self._reused_tokens)
+            yield self._cache_changed()
         self._cancel.check()
         yield from self._follow_precision()
 
-    def _follow_precision(self) -> Iterator[PrecisionChanged]:
+    def _follow_precision(self) -> Iterator[CacheChanged]:
         """Take over what the user has changed since; pages of another size wait for the next reply."""
         wanted = self._wanted_kv() if self._wanted_kv else self._seen_kv
         if wanted is self._seen_kv:
@@ -144,9 +148,12 @@ class Generation:
         spec = dataclasses.replace(wanted, page_tokens=held.page_tokens, group_size=held.group_size)
         if spec != held:
             self._cache.apply(spec, self._cancel.check)
-            yield PrecisionChanged(kv=self._cache.spec, usage=self._cache.usage())
+            yield self._cache_changed()
 
-    def _decode(self) -> Generator[Token | PrecisionChanged, None, StopReason]:
+    def _cache_changed(self) -> CacheChanged:
+        return CacheChanged(self._cache.spec, self._cache.usage())
+
+    def _decode(self) -> Generator[Token | CacheChanged, None, StopReason]:
         """Write the reply; its text is made whole wherever a stop falls, as its tokens stay in the cache."""
         detokenizer = self._model.tokenizer.detokenizer
         detokenizer.reset()
@@ -161,9 +168,7 @@ class Generation:
             yield Token(rest, self._last_token)
         return reason
 
-    def _write(
-        self, detokenizer: StreamingDetokenizer
-    ) -> Generator[Token | PrecisionChanged, None, StopReason]:
+    def _write(self, detokenizer: StreamingDetokenizer) -> Generator[Token | CacheChanged, None, StopReason]:
         budget = min(self._sampling.max_tokens, self._room_tokens)
         current = self._first_step()
         self._cache.commit(self._prompt[-1:])
@@ -181,6 +186,8 @@ class Generation:
                 return StopReason.END
             detokenizer.add_token(self._last_token)
             yield Token(detokenizer.last_segment, self._last_token)
+            if self._completion_tokens % TELL_EVERY_TOKENS == 0:
+                yield self._cache_changed()
             if upcoming is None:
                 is_full = budget < self._sampling.max_tokens
                 return StopReason.CONTEXT if is_full else StopReason.LENGTH

@@ -132,6 +132,7 @@ class ChatController(QObject):
         if self.session.conversation_id == conversation_id:
             self.session.save_draft()
         self._store.delete(conversation_id)
+        self._engine.forget(conversation_id)
         self._deleted.append(conversation_id)
         if self.session.conversation_id == conversation_id:
             self.session.conversation_id = None

@@ -29,7 +29,7 @@ class EngineThread(QObject):
         model_unloaded(): there is no model now, because it was ejected or loading was stopped or failed.
         reply_started(Message): the reply has its row in the store, still empty.
         prefill_progress(int, PrefillProgress): message id, and how far the prompt is read.
-        kv_changed(PrecisionChanged): another precision has reached the cache that is held.
+        kv_changed(int, CacheChanged | None): whose cache the engine holds now, and what is in it.
         kv_refused(PrecisionError): the model cannot have the precision and was loaded with the default.
         reply_finished(Message): the reply's final row.
         reply_unsaved(Message): the reply's final row could not be saved; `reply_finished` follows.
@@ -42,7 +42,7 @@ class EngineThread(QObject):
     model_unloaded = Signal()
     reply_started = Signal(object)
     prefill_progress = Signal(int, object)
-    kv_changed = Signal(object)
+    kv_changed = Signal(int, object)
     kv_refused = Signal(object)
     reply_finished = Signal(object)
     reply_unsaved = Signal(object)
@@ -91,6 +91,10 @@ class EngineThread(QObject):
         A reply that runs takes it over with its next chunk or token. Pages of another size wait for the next.
         """
         self._worker.want_kv(kv)
+
+    def forget(self, conversation_id: int) -> None:
+        """Give the memory of a conversation back that is no more, when what runs now is done."""
+        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.forget(conversation_id))
 
     def stop(self) -> None:
         """Stop what loads or replies, or waits to; it ends within one step of its work."""

@@ -22,7 +22,7 @@ from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
-from engine.events import PrecisionChanged, PrefillProgress, Token
+from engine.events import CacheChanged, PrefillProgress, Token
 from engine.kv.precision import KVSpec, PrecisionError
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class EngineWorker(QThread):
     load_progress = Signal(object)
     reply_started = Signal(object)
     prefill_progress = Signal(int, object)
-    kv_changed = Signal(object)
+    kv_changed = Signal(int, object)
     kv_refused = Signal(object)
     reply_finished = Signal(object)
     reply_unsaved = Signal(object)
@@ -91,6 +91,7 @@ class EngineWorker(QThread):
         self._lock = threading.Lock()
         self._pending: dict[CancelToken, bool] = {}
         self._kv_waits = False
+        self._held_by = 0
         self._text: list[str] = []
         self._engine: Engine
         self._chat: ChatService
@@ -197,7 +198,13 @@ class EngineWorker(QThread):
             self._kv_waits = False
         changed = self._engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
-            self.kv_changed.emit(changed)
+            self.kv_changed.emit(self._held_by, changed)
+
+    def forget(self, conversation_id: int) -> None:
+        """Give the memory of a conversation back, if it is the one that is held."""
+        if conversation_id == self._held_by:
+            self._engine.forget()
+            self.kv_changed.emit(conversation_id, None)
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress."""
@@ -211,13 +218,15 @@ class EngineWorker(QThread):
                     message_id = message.id
                     self.reply_started.emit(message)
                 case PrefillProgress():
+                    self._held_by = conversation_id
                     self.prefill_progress.emit(message_id, event)
-                case PrecisionChanged():
-                    self.kv_changed.emit(event)
+                case CacheChanged():
+                    self.kv_changed.emit(conversation_id, event)
                 case Token(text):
                     with self._lock:
                         self._text.append(text)
                 case ReplyEnded(message, unsaved):
+                    self.kv_changed.emit(self._held_by, self._engine.held())
                     if unsaved is not None:
                         self.reply_unsaved.emit(message)
                     self.reply_finished.emit(message)

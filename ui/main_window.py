@@ -71,7 +71,7 @@ class MainWindow(QMainWindow):
         self.conversations = ConversationPane(store)
         self.inspector = InspectorPane(settings)
         self.chat = ChatController(store, engine, settings, notifications, self.view, self.composer, self)
-        self.precision = LivePrecision(settings, engine, self.chat.stream, self)
+        self.precision = LivePrecision(settings, engine, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         DropOverlay(self).dropped.connect(self.chat.add_files)

@@ -32,6 +32,7 @@ class SequenceCache(GrowingCache):
 
     def truncate(self, length: int) -> bool:
         """Forget all tokens from `length` on; return False, unchanged, where a layer cannot do that."""
+        length = max(0, length)
         if length >= self.num_tokens:
             return True
         if not trim_to(self._others, length):
@@ -78,7 +79,7 @@ class SequenceCache(GrowingCache):
             OctavoError: some layers are not paged, or the gap has fewer positions than there are tokens.
         """
         self._require_paged("put into")
-        if at == self.num_tokens:
+        if at >= self.num_tokens:
             self._read_all(tokens)
             return
         positions = self._table.positions
@@ -89,6 +90,7 @@ class SequenceCache(GrowingCache):
                 "go there. Make the new text shorter."
             )
         head = self.fork()
+        head.watch(self._watcher.before_layer)
         head.truncate(at)
         head._read_all(tokens)
         head._seal_rest()
@@ -98,7 +100,10 @@ class SequenceCache(GrowingCache):
         self._move_tiers()
 
     def rebuild(self) -> None:
-        """Read the tokens again from position 0 on: all lost bits and unused positions come back."""
+        """Read the tokens again from position 0 on: all lost bits and unused positions come back.
+
+        Where that is left half-way, the rest of the tokens is forgotten.
+        """
         tokens, table = self.tokens, self._table
         pinned = {index for index, position in enumerate(table.positions) if position in table.pinned}
         self.clear()

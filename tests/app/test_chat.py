@@ -25,7 +25,7 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import ContextOverflowError, ModelError, OctavoError
-from engine.events import GenerationStats, PrecisionChanged, StopReason, Token
+from engine.events import CacheChanged, GenerationStats, StopReason, Token
 from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 
@@ -226,7 +226,7 @@ def test_a_precision_wanted_in_mid_reply_reaches_the_cache_and_the_reply_goes_on
             del wanted[0]
         events.append(event)
     first_token = next(index for index, event in enumerate(events) if isinstance(event, Token))
-    (changed,) = [event for event in events[first_token:] if isinstance(event, PrecisionChanged)]
+    changed = next(event for event in events[first_token:] if isinstance(event, CacheChanged))
     assert changed.kv == wanted[0]
     assert changed.usage.requested == changed.usage.effective == (3, 3)
     assert stats_of(events).completion_tokens == 8

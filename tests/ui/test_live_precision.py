@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.settings import DEFAULT_KV, load_settings
 from app.store.records import MessageState
-from engine.events import PrecisionChanged
+from engine.events import CacheChanged
 from engine.kv.precision import PRESETS, KVSpec
 from engine.kv.usage import KVUsage
 from engine.sampling import SamplingParams
@@ -53,7 +53,7 @@ def press(window: MainWindow, qtbot: QtBot, key: Qt.Key, times: int = 1) -> None
 def told(window: MainWindow) -> list[KVUsage]:
     """Collect what the engine tells of its cache from now on."""
     usages: list[KVUsage] = []
-    window._engine.kv_changed.connect(lambda changed: usages.append(changed.usage))
+    window._engine.kv_changed.connect(lambda _, changed: usages.append(changed.usage))
     return usages
 
 
@@ -75,15 +75,14 @@ def test_sliders_reach_the_cache_in_mid_reply_and_the_reply_goes_on(
     desk: Desk, qtbot: QtBot, starter_gguf: Path
 ) -> None:
     window = desk.open_with_model(starter_gguf, LONG, EXACT)
-    usages = told(window)
     ask(window, qtbot)
     qtbot.waitUntil(lambda: len(window.chat.stream.text) > 10, timeout=REPLY_MS)
-    with qtbot.waitSignal(window._engine.kv_changed, timeout=WAIT_MS):
-        press(window, qtbot, Qt.Key.Key_Left, times=4)
+    press(window, qtbot, Qt.Key.Key_Left, times=4)
+    qtbot.waitUntil(lambda: held(window).requested == (4, 4), timeout=WAIT_MS)
     seen = len(window.chat.stream.text)
     assert window.chat.stream.conversation_id is not None
-    assert usages[0].requested == usages[0].effective == (4, 4)
-    assert figure(window, "KV pages by tier").endswith(f"{usages[0].cold_pages} cold")
+    assert held(window).effective == (4, 4)
+    assert figure(window, "KV pages by tier").endswith(f"{held(window).cold_pages} cold")
     assert apart(window) == ("", "")
     qtbot.waitUntil(lambda: len(window.chat.stream.text) > seen, timeout=REPLY_MS)
     wait_for_answer(window, qtbot)
@@ -206,9 +205,10 @@ def test_what_is_held_is_what_the_engine_tells_and_not_what_was_chosen_since(
     window = desk.open_with_model(starter_gguf, SHORT, EXACT)
     ask(window, qtbot)
     wait_for_answer(window, qtbot)
+    assert window.precision.held is not None
     told_kv = KVSpec.parse("6; page=64, hot=0, warm=0")
     window._settings.update(kv=KVSpec.parse("3; page=64, hot=0, warm=0"))
-    window._engine.kv_changed.emit(PrecisionChanged(told_kv, held(window)))
+    window._engine.kv_changed.emit(window.precision.held.conversation_id, CacheChanged(told_kv, held(window)))
     assert window.precision.held is not None
     assert window.precision.held.kv == told_kv
     assert apart(window)[0] == "3 bits"
@@ -226,3 +226,44 @@ def test_a_saved_precision_for_another_model_does_not_keep_the_last_model_from_l
     ask(window, qtbot, "Name a bird.")
     wait_for_answer(window, qtbot)
     assert window.chat.session.messages[-1].state is MessageState.COMPLETE
+
+
+def test_the_figures_move_while_a_long_text_is_read(desk: Desk, qtbot: QtBot, starter_gguf: Path) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, KVSpec.parse("8; page=64, hot=0, warm=0"))
+    usages = told(window)
+    ask(window, qtbot, "The storm came from the north. " * 40)
+    wait_for_answer(window, qtbot)
+    tokens = [usage.num_tokens for usage in usages]
+    assert tokens == sorted(tokens)
+    assert len(set(tokens)) >= 3
+    assert usages[-1] == held(window)
+
+
+def test_a_message_that_is_refused_leaves_the_figures_of_the_cache_that_is_still_held(
+    desk: Desk, qtbot: QtBot, starter_gguf: Path
+) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, EXACT)
+    ask(window, qtbot)
+    wait_for_answer(window, qtbot)
+    before = window.precision.held
+    window.chat.new()
+    too_long = window.chat.session.conversation_id
+    assert too_long is not None
+    message = desk.store.add_user_message(too_long, None, "word " * 9000, [])
+    window.chat.stream.request(too_long, message.id, window.chat._reply_settings())
+    wait_for_answer(window, qtbot)
+    assert desk.store.message(message.id + 1).stats is None
+    assert before is not None and window.precision.held == before
+
+
+def test_deleting_a_conversation_gives_its_memory_back(desk: Desk, qtbot: QtBot, starter_gguf: Path) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, EXACT)
+    ask(window, qtbot)
+    wait_for_answer(window, qtbot)
+    assert held(window).nbytes > 0
+    asked = window.chat.session.conversation_id
+    assert asked is not None
+    with qtbot.waitSignal(window._engine.kv_changed, timeout=WAIT_MS):
+        window.chat.delete(asked)
+    assert window.precision.held is None
+    assert figure(window, "KV memory now") == "–"

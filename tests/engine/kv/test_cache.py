@@ -205,3 +205,27 @@ def test_text_cannot_be_edited_where_not_all_layers_are_paged(architecture: str)
         with pytest.raises(OctavoError, match="without reading the rest again"):
             edit()
     assert cache.num_tokens == 80
+
+
+def test_truncating_below_nothing_forgets_everything() -> None:
+    cache = cache_of("16; page=64", 70)
+    assert cache.truncate(-1)
+    assert cache.num_tokens == 0
+    assert cache.truncate(-1)
+
+
+def test_a_splice_can_be_left_half_way_and_changes_nothing_then() -> None:
+    cache = cache_of("16; page=64", 200)
+    cache.drop(60, 100)
+    tokens = cache.tokens
+
+    def leave(keys: mx.array) -> None:
+        raise InterruptedError
+
+    cache.watch(leave)
+    with pytest.raises(InterruptedError):
+        cache.splice(60, [1, 2, 3])
+    cache.watch(None)
+    assert cache.tokens == tokens
+    cache.read([5])
+    assert cache.tokens == [*tokens, 5]
