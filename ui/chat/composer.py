@@ -99,8 +99,10 @@ class Composer(QWidget):
 
     def set_attachments(self, chips: Sequence[AttachmentChip]) -> None:
         """Show the documents of the draft, in this order."""
-        was_reading = self._documents.is_reading
+        was_reading, focused = self._documents.is_reading, self.window().focusWidget()
         self._documents.show_chips(chips)
+        if self._documents.isAncestorOf(focused) and not focused.isVisible():
+            self.edit.setFocus()  # else Qt moves on from the document that went, and out of the composer
         if was_reading and not self._documents.is_reading:
             self._own_hint = ""
         self._update()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtTest import QSignalSpy, QTest
-from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
+from ui.chat.attachments import AttachmentChip
 from ui.chat.composer import Composer, SendButton
 
 
@@ -89,6 +90,29 @@ def test_a_button_that_is_no_longer_of_use_leaves_the_focus_to_the_text(window: 
     window.before.setFocus()
     window.composer.set_busy(False)
     assert window.focusWidget() is window.before
+
+
+def test_a_document_that_is_removed_leaves_the_focus_to_the_text(qtbot: QtBot, window: Surroundings) -> None:
+    chips = [AttachmentChip(number, f"{number}.pdf", "1 page") for number in range(3)]
+    composer = window.composer
+
+    def remove(key: int) -> None:
+        chips[:] = [chip for chip in chips if chip.key != key]
+        composer.set_attachments(chips)
+
+    composer.attachment_removed.connect(remove)
+    composer.set_attachments(chips)
+    while chips:
+        title = chips[0].title
+        cross = next(
+            button
+            for button in composer.findChildren(QToolButton)
+            if button.accessibleName() == f"Remove {title}"
+        )
+        cross.setFocus(Qt.FocusReason.TabFocusReason)
+        QTest.keyClick(cross, Qt.Key.Key_Space)
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        assert window.focusWidget() is composer.edit
 
 
 def test_the_focus_stays_in_the_text_while_the_mouse_holds_the_button(window: Surroundings) -> None:
