@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
 import statistics
 from pathlib import Path
@@ -10,23 +11,28 @@ from typing import Any
 
 import click
 
-from app.cli.csv_file import write_csv
+from app.cli.csv_file import csv_content
 from app.cli.kv_report import csv_row, report
+from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable, write_files
 from app.cli.pace import Pace
 from app.cli.status_line import StatusLine
 from app.command_line import app_command
 from app.documents.extract import extract
-from app.models.library import ModelLibrary
+from app.models.library import InstalledModel, ModelLibrary
+from app.models.source import STARTER_ID
 from app.paths import AppPaths
 from app.stop_bench import StopTiming, bench_stop
 from engine.bench.decode import DecodeBench, bench_decode
 from engine.bench.kv.bench import KVBenchPlan, bench_kv
+from engine.bench.kv.figures import KVBench
 from engine.bench.measure import Measurement, Side, measure
 from engine.bench.prose import TEXT
 
 STAGE_INTERVAL_S = 0.2
-_FILE = click.Path(path_type=Path, dir_okay=False)
 
+_model = click.option(
+    "--model", help="A model's id, name or path.  [default: the only one, else the starter]"
+)
 _prompt_tokens = click.option(
     "--prompt-tokens", type=click.IntRange(8), default=512, show_default=True, help="Length of the prompt."
 )
@@ -41,14 +47,14 @@ def bench() -> None:
 
 
 @bench.command()
-@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@_model
 @click.option("--runs", type=click.IntRange(1), default=3, show_default=True, help="Runs of each side.")
 @_prompt_tokens
 @_answer_tokens
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
-@click.option("--csv", "csv_file", type=_FILE, help="Write each run.")
+@click.option("--csv", "csv_file", type=OUTPUT_FILE, help="Write each run.")
 def decode(
-    model: str, runs: int, prompt_tokens: int, tokens: int, as_json: bool, csv_file: Path | None
+    model: str | None, runs: int, prompt_tokens: int, tokens: int, as_json: bool, csv_file: Path | None
 ) -> None:
     """Compare Octavo with mlx-lm as installed.
 
@@ -56,8 +62,8 @@ def decode(
     alone meanwhile.
     """
     if csv_file:
-        _require_folder(csv_file, "--csv")
-    installed = ModelLibrary(AppPaths.from_environment()).find(model)
+        require_writable(csv_file, "--csv")
+    installed = _find(model)
     if not as_json:
         click.echo(f"{installed.title}: {prompt_tokens} tokens read, {tokens} written, medians of {runs}\n")
     result = bench_decode(
@@ -68,18 +74,20 @@ def decode(
         answer_tokens=tokens,
         on_measured=lambda one: None if as_json else click.echo(_line(one.side.value, one)),
     )
-    if csv_file:
-        write_csv([_fields(one) for one in result.measurements], csv_file)
-    click.echo(json.dumps(_summary(result), indent=2) if as_json else _table(result))
+    try:
+        click.echo(json.dumps(_summary(result), indent=2) if as_json else _table(result))
+    finally:  # a reader that went away costs the table, not the file
+        if csv_file:
+            write_files({csv_file: lambda: csv_content([_fields(one) for one in result.measurements])})
 
 
 @bench.command()
-@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@_model
 @click.option("--runs", type=click.IntRange(1), default=8, show_default=True, help="Stops of each kind.")
 @click.option("--prompt-tokens", type=click.IntRange(100), default=6000, show_default=True)
-def stop(model: str, runs: int, prompt_tokens: int) -> None:
+def stop(model: str | None, runs: int, prompt_tokens: int) -> None:
     """Measure how long a stop takes, at any moment."""
-    installed = ModelLibrary(AppPaths.from_environment()).find(model)
+    installed = _find(model)
     click.echo(f"{'from the request to the end of':<46}{'stops':>6}{'median':>10}{'longest':>10}")
     for timing in bench_stop(installed.path, runs=runs, prompt_tokens=prompt_tokens):
         figures = [f"{figure * 1000:.0f} ms" for figure in _middle_and_longest(timing)]
@@ -93,7 +101,7 @@ def _middle_and_longest(timing: StopTiming) -> tuple[float, float] | tuple[()]:
 
 
 @bench.command()
-@click.option("--model", default="starter", show_default=True, help="A model's id, name or path.")
+@_model
 @click.option(
     "--text", type=click.Path(path_type=Path), help="A document to read instead of Octavo's own text."
 )
@@ -103,35 +111,63 @@ def _middle_and_longest(timing: StopTiming) -> tuple[float, float] | tuple[()]:
 )
 @click.option("--runs", type=click.IntRange(1), default=5, show_default=True, help="Answers of each cache.")
 @click.option(
-    "--csv", "csv_file", type=_FILE, default="octavo-kv.csv", show_default=True, help="Every figure, as CSV."
+    "--csv",
+    "csv_file",
+    type=OUTPUT_FILE,
+    default="octavo-kv.csv",
+    show_default=True,
+    help="Every figure, as CSV.",
 )
 @click.option(
-    "--picture", type=_FILE, default="octavo-kv.png", show_default=True, help="Quality against bytes, as PNG."
+    "--picture",
+    type=OUTPUT_FILE,
+    default="octavo-kv.png",
+    show_default=True,
+    help="Quality against bytes, as PNG.",
 )
 def kv(
-    model: str, text: Path | None, tokens: int, answer_tokens: int, runs: int, csv_file: Path, picture: Path
+    model: str | None,
+    text: Path | None,
+    tokens: int,
+    answer_tokens: int,
+    runs: int,
+    csv_file: Path,
+    picture: Path,
 ) -> None:
     """Compare the KV cache with mlx-lm's: quality, bytes, speed.
 
     All caches read the same text with the same loaded weights, in one process. It takes a while, mostly
     mlx-lm's: leave the computer alone meanwhile.
     """
-    _require_folder(csv_file, "--csv")
-    _require_folder(picture, "--picture")
-    installed = ModelLibrary(AppPaths.from_environment()).find(model)
-    words = TEXT if text is None else extract(text).text
-    stages = _Stages()
+    require_apart({"--text": text, "--csv": csv_file, "--picture": picture})
+    require_writable(csv_file, "--csv")
+    require_writable(picture, "--picture")
+    installed = _find(model)
+    words, stages = TEXT if text is None else extract(text).text, _Stages()
     try:
         result = bench_kv(installed.path, words, KVBenchPlan(tokens, answer_tokens, runs), stages.show)
     finally:
         stages.end()
-    write_csv([csv_row(row) for row in result.rows], csv_file)
+    try:
+        click.echo(f"{installed.title}: {tokens:,} tokens read, {answer_tokens} written, medians of {runs}")
+        click.echo(f"{result.setup}; {result.versions}\n\n{report(result, text is None)}\n")
+    finally:  # a reader that went away costs the tables, not the files
+        write_files({csv_file: lambda: _kv_csv(result), picture: lambda: _drawn(result)})
+    click.echo(f"Written: {csv_file}, {picture}")
 
+
+def _kv_csv(result: KVBench) -> bytes:
+    """Return a line of CSV for each cache."""
+    return csv_content([csv_row(row) for row in result.rows])
+
+
+def _drawn(result: KVBench) -> bytes:
+    """Return the picture as a PNG."""
     from engine.bench.kv.picture import draw  # slow to import
 
-    draw(result, picture)
-    click.echo(f"{installed.title}: {tokens:,} tokens read, {answer_tokens} written, medians of {runs}")
-    click.echo(f"{result.setup}; {result.versions}\n\n{report(result)}\n\nWritten: {csv_file}, {picture}")
+    drawn = io.BytesIO()
+    draw(result, drawn)
+    return drawn.getvalue()
 
 
 class _Stages:
@@ -151,10 +187,11 @@ class _Stages:
         self._stage = stage
 
 
-def _require_folder(file: Path, option: str) -> None:
-    """Refuse a file that cannot be written before anything is measured."""
-    if not file.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {file.parent}.", param_hint=option)
+def _find(model: str | None) -> InstalledModel:
+    """Return the model that is meant, as `octavo ask` does: without a name the only one, else the starter."""
+    library = ModelLibrary(AppPaths.from_environment())
+    only = library.only() if model is None else None
+    return only or library.find(STARTER_ID if model is None else model)
 
 
 @bench.command("measure", hidden=True)

@@ -11,13 +11,16 @@ from engine.wording import format_nbytes
 _NAME_WIDTH = 34
 _WINDOW_WIDTH = 41
 _NONE = "–"
+_NOISE = "noise"
+
+BAR_TOKENS = 6000
+"""The bars are set for so many tokens of Octavo's own text."""
 
 
-def report(result: KVBench) -> str:
-    """Return all tables, the bars last."""
-    return "\n\n".join(
-        "\n".join(lines) for lines in (_quality(result), _prefill(result), _steps(result), _bars(result))
-    )
+def report(result: KVBench, own_text: bool) -> str:
+    """Return all tables, the bars last; `own_text` says whether Octavo's own text was read."""
+    tables = (_quality(result), _prefill(result), _steps(result), _bars(result, own_text))
+    return "\n\n".join("\n".join(lines) for lines in tables)
 
 
 def csv_row(row: Row) -> dict[str, object]:
@@ -79,7 +82,7 @@ def _prefill(result: KVBench) -> list[str]:
 
 def _steps(result: KVBench) -> list[str]:
     rows = [(row, row.step) for row in result.rows if row.step]
-    return _table(
+    lines = _table(
         "Writing a token behind them, in milliseconds",
         ("tokens/s", "total", "attention", "weights", "sampling", "rest", "(queuing)", "caught"),
         (
@@ -87,23 +90,22 @@ def _steps(result: KVBench) -> list[str]:
                 row,
                 [
                     f"{step.tps:.2f}",
-                    *(
-                        f"{1000 * seconds:.1f}"
-                        for seconds in (
-                            step.total_s,
-                            step.attention_s,
-                            step.model_s,
-                            step.sampling_s,
-                            step.rest_s,
-                            step.building_s,
-                        )
-                    ),
+                    *map(_ms, (step.total_s, step.attention_s, step.model_s, step.sampling_s)),
+                    _NOISE if step.rest_s < 0 else _ms(step.rest_s),
+                    _ms(step.building_s),
                     _number(step.caught, ".1%"),
                 ],
             )
             for row, step in rows
         ),
     )
+    if any(step.rest_s < 0 for _, step in rows):
+        lines.append(f"{_NOISE}: the parts, timed apart, exceed the total; the rest is within the noise")
+    return lines
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:.1f}"
 
 
 def _table(title: str, columns: Sequence[str], rows: Iterable[tuple[Row, list[str]]]) -> list[str]:
@@ -116,18 +118,25 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[tuple[Row, list[st
     return lines
 
 
-def _bars(result: KVBench) -> list[str]:
-    lines = [f"{'Bar, set for 6,000 tokens of the starter':<52}{'asked':>12}{'measured':>12}"]
+def _bars(result: KVBench, own_text: bool) -> list[str]:
+    are_meant = own_text and result.num_tokens == BAR_TOKENS
+    lines = [f"{f'Bar, set for {BAR_TOKENS:,} tokens of the starter':<52}{'asked':>12}{'measured':>12}"]
     for bar in result.bars():
         asked = f"{'≥' if bar.is_least else '≤'} {bar.limit:.2f}x"
         lines.append(
-            f"{bar.title:<52}{asked:>12}{_number(bar.figure, '.3f', 'x'):>12}   {_verdict(bar)}".rstrip()
+            f"{bar.title:<52}{asked:>12}{_number(bar.figure, '.3f', 'x'):>12}   {_verdict(bar, are_meant)}"
         )
+    if not are_meant:
+        lines.append(f"The bars are for {BAR_TOKENS:,} tokens of Octavo's own text: no verdict on another.")
     return lines
 
 
-def _verdict(bar: Bar) -> str:
-    return {None: "not measured", True: "met", False: "not met"}[bar.met]
+def _verdict(bar: Bar, is_meant: bool) -> str:
+    if bar.met is None:
+        return "not measured"
+    if not is_meant:
+        return _NONE
+    return "met" if bar.met else "not met"
 
 
 def _number(value: float | None, form: str, unit: str = "") -> str:

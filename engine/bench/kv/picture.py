@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -32,7 +32,7 @@ _STYLES = {
 }
 
 
-def draw(result: KVBench, file: Path) -> None:
+def draw(result: KVBench, file: Path | BinaryIO) -> None:
     """Write the picture as a PNG, without a display."""
     figure = Figure(figsize=SIZE_INCHES, dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
