@@ -190,4 +190,4 @@ def test_a_listener_may_drop_the_last_reference_to_a_job(qtbot: QtBot) -> None:
             ended.append(value)
 
     owners = [Owner() for _ in range(50)]
-    qtbot.waitUntil(lambda: len(ended) == len(owners))
+    qtbot.waitUntil(lambda: len(ended) == len(owners), timeout=30_000)
