@@ -133,13 +133,17 @@ class CacheMachine(RuleBasedStateMachine):
         cache, tokens = sequence.cache, self.new_tokens(count)
         model = stand_in(self.shape)
         ahead = model(mx.array([tokens[:1]]), cache=cache.layers)
+        pages_unchanged = True
         for token, following in pairwise(tokens):
-            expected = self.expected(sequence, [token])
+            # A pass that was queued before a page was sealed has read its tokens while they were open.
+            expected = self.expected(sequence, [token]) if pages_unchanged else None
             now, ahead = ahead, model(mx.array([[following]]), cache=cache.layers)
             mx.async_eval(ahead)
             if expected is not None:
                 np.testing.assert_allclose(np.array(now)[0], expected, atol=ROUNDING)
+            num_pages = len(cache.pages())
             cache.commit([token])
+            pages_unchanged = len(cache.pages()) == num_pages
             sequence.text.append([token])
         if forks:
             self.add_fork(sequence)
