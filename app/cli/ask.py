@@ -19,7 +19,6 @@ from app.documents.extract import extract
 from app.kv_config import KVConfig, load_kv_config
 from app.kv_text import bits_text, budget_text, pages_text
 from app.models.library import ModelLibrary
-from app.models.source import STARTER_ID
 from app.paths import AppPaths
 from app.settings import DEFAULT_KV
 from app.valid_unicode import valid_unicode
@@ -116,9 +115,7 @@ def _answer(
     output: _Output,
 ) -> None:
     """Load the model and stream the answer to `output`."""
-    library = ModelLibrary(AppPaths.from_environment())
-    only = library.only() if wanted.model is None else None
-    found = only or library.find(STARTER_ID if wanted.model is None else wanted.model)
+    found = ModelLibrary(AppPaths.from_environment()).named_or_default(wanted.model)
 
     # Nothing may import MLX before the backend is prepared.
     from engine.backend import start_backend

@@ -18,8 +18,7 @@ from app.cli.pace import Pace
 from app.cli.status_line import StatusLine
 from app.command_line import app_command
 from app.documents.extract import extract
-from app.models.library import InstalledModel, ModelLibrary
-from app.models.source import STARTER_ID
+from app.models.library import ModelLibrary
 from app.paths import AppPaths
 from app.stop_bench import StopTiming, bench_stop
 from engine.bench.decode import DecodeBench, bench_decode
@@ -63,7 +62,7 @@ def decode(
     """
     if csv_file:
         require_writable(csv_file, "--csv")
-    installed = _find(model)
+    installed = ModelLibrary(AppPaths.from_environment()).named_or_default(model)
     if not as_json:
         click.echo(f"{installed.title}: {prompt_tokens} tokens read, {tokens} written, medians of {runs}\n")
     result = bench_decode(
@@ -87,7 +86,7 @@ def decode(
 @click.option("--prompt-tokens", type=click.IntRange(100), default=6000, show_default=True)
 def stop(model: str | None, runs: int, prompt_tokens: int) -> None:
     """Measure how long a stop takes, at any moment."""
-    installed = _find(model)
+    installed = ModelLibrary(AppPaths.from_environment()).named_or_default(model)
     click.echo(f"{'from the request to the end of':<46}{'stops':>6}{'median':>10}{'longest':>10}")
     for timing in bench_stop(installed.path, runs=runs, prompt_tokens=prompt_tokens):
         figures = [f"{figure * 1000:.0f} ms" for figure in _middle_and_longest(timing)]
@@ -142,7 +141,7 @@ def kv(
     require_apart({"--text": text, "--csv": csv_file, "--picture": picture})
     require_writable(csv_file, "--csv")
     require_writable(picture, "--picture")
-    installed = _find(model)
+    installed = ModelLibrary(AppPaths.from_environment()).named_or_default(model)
     words, stages = TEXT if text is None else extract(text).text, _Stages()
     try:
         result = bench_kv(installed.path, words, KVBenchPlan(tokens, answer_tokens, runs), stages.show)
@@ -185,13 +184,6 @@ class _Stages:
             of_total = f": {done:,} of {total:,} tokens" if total and self._line.on_terminal else ""
             self._line.write(stage + of_total)
         self._stage = stage
-
-
-def _find(model: str | None) -> InstalledModel:
-    """Return the model that is meant, as `octavo ask` does: without a name the only one, else the starter."""
-    library = ModelLibrary(AppPaths.from_environment())
-    only = library.only() if model is None else None
-    return only or library.find(STARTER_ID if model is None else model)
 
 
 @bench.command("measure", hidden=True)

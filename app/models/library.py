@@ -85,6 +85,16 @@ class ModelLibrary:
         models = self.installed()
         return models[0] if len(models) == 1 else None
 
+    def named_or_default(self, name_or_path: str | None) -> InstalledModel:
+        """Return the model that a command means: the named one, else the only one there is, else the starter.
+
+        Raises:
+            ModelError: there is no such model.
+        """
+        if name_or_path is not None:
+            return self.find(name_or_path)
+        return self.only() or self.find(STARTER_ID)
+
     def import_path(self, path: Path) -> InstalledModel:
         """Register a model folder or GGUF file where it lies; a `ModelError` says when it cannot run."""
         path = path.expanduser().absolute()
