@@ -2,11 +2,60 @@
 
 from __future__ import annotations
 
+import enum
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 
+from engine.figures import EngineFigures
+
 _CGROUP = Path("/sys/fs/cgroup")
+
+
+class PressureLevel(enum.IntEnum):
+    """How short memory is."""
+
+    NORMAL = 0
+    WARNING = 1
+    CRITICAL = 2
+
+
+@dataclass(frozen=True)
+class MemorySample:
+    """Memory at one moment; sizes in bytes.
+
+    Attributes:
+        time_s: when, by `time.monotonic`.
+        total_nbytes: of the computer, or of the control group where that has less.
+        available_nbytes: what can be taken without swapping.
+        swap_nbytes: swap in use, of the whole system.
+        swap_rate: bytes a second by which the system writes to swap, averaged over a few seconds; 0 without.
+        stalled: the share of time in which something waited for memory (Linux PSI, 10 s), None where unknown.
+        compressed_nbytes: held by the system's compressor (macOS), None elsewhere.
+        process_nbytes: the memory that is this process's own (on macOS the physical footprint).
+        active_nbytes: MLX's arrays.
+        cache_nbytes: MLX's free buffers.
+        peak_nbytes: the most that MLX's arrays took since the last reply began.
+        engine: what the engine says of itself.
+        level: how short memory is.
+        reason: that in words, for people; says what is fine where nothing is short.
+    """
+
+    time_s: float
+    total_nbytes: int
+    available_nbytes: int
+    swap_nbytes: int
+    swap_rate: float
+    stalled: float | None
+    compressed_nbytes: int | None
+    process_nbytes: int
+    active_nbytes: int
+    cache_nbytes: int
+    peak_nbytes: int
+    engine: EngineFigures
+    level: PressureLevel
+    reason: str
 
 
 def available_nbytes() -> int:

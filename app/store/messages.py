@@ -177,7 +177,12 @@ def _stats(message_id: int, text: str | None) -> GenerationStats | None:
 
 
 def _carried_over(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return figures in today's keys: the precision was once a whole number, and of the cache its bytes."""
+    """Return figures in today's keys.
+
+    The precision was once a whole number, and of the cache there were its bytes, later those of all tiers.
+    """
+    if "sealed_nbytes" in (stored.get("kv_usage") or {}):
+        return stored | {"kv_usage": None}
     if "kv_bits" not in stored:
         return stored
     rest = {key: value for key, value in stored.items() if key not in ("kv_bits", "kv_nbytes")}

@@ -52,7 +52,8 @@ def measure_usage(
 ) -> KVUsage:
     """Return the figures of a sequence whose cache takes `nbytes` in all."""
     pages = {reference.page for reference in references}
-    sealed_nbytes = sum(page.nbytes for page in pages)
+    tier_nbytes = {tier: sum(page.nbytes for page in pages if page.tier is tier) for tier in Tier}
+    sealed_nbytes = sum(tier_nbytes.values())
     numbers = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in store.shapes.values())
     held = len(pages) * store.page_tokens * numbers
     counts = Counter(page.tier for page in pages)
@@ -65,8 +66,10 @@ def measure_usage(
         hot_pages=counts[Tier.HOT],
         warm_pages=counts[Tier.WARM],
         cold_pages=counts[Tier.COLD],
+        hot_nbytes=tier_nbytes[Tier.HOT],
+        warm_nbytes=tier_nbytes[Tier.WARM],
+        cold_nbytes=tier_nbytes[Tier.COLD],
         nbytes=nbytes,
-        sealed_nbytes=sealed_nbytes,
         effective_bits=8 * sealed_nbytes / held if held else None,
         requested=_mean(requested) if requested.size else None,
         effective=_mean(np.concatenate(cold, axis=1)) if cold else None,

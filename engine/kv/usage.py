@@ -48,8 +48,10 @@ class KVUsage:
         hot_pages: at 16 bits.
         warm_pages: at 8 bits or more.
         cold_pages: at the bits of the settings.
+        hot_nbytes: of the hot pages, scales and biases included.
+        warm_nbytes: of the warm pages.
+        cold_nbytes: of the cold pages.
         nbytes: everything: pages, free slots, open tokens, bounds and layers that are not paged.
-        sealed_nbytes: the pages alone.
         effective_bits: bits that a number in pages costs on average, scales and biases included; None without
             pages.
         requested: the bits of the cold tier, the mean of keys and that of values.
@@ -65,11 +67,18 @@ class KVUsage:
     hot_pages: int
     warm_pages: int
     cold_pages: int
+    hot_nbytes: int
+    warm_nbytes: int
+    cold_nbytes: int
     nbytes: int
-    sealed_nbytes: int
     effective_bits: float | None
     requested: tuple[float, float] | None
     effective: tuple[float, float] | None
     num_below: int
     attention_pages: int | None
     caught: float | None
+
+    @property
+    def sealed_nbytes(self) -> int:
+        """Bytes of the pages alone."""
+        return self.hot_nbytes + self.warm_nbytes + self.cold_nbytes

@@ -1,0 +1,73 @@
+"""What does not fit into memory is refused before memory is touched, with the numbers and with what would fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.errors import OctavoError
+from engine.kv.precision import KVSpec
+
+
+@dataclass(frozen=True)
+class LowerPrecision:
+    """Fits at a lower KV precision: the mildest one that does."""
+
+    kv: KVSpec
+    fitting_tokens: int
+
+
+@dataclass(frozen=True)
+class ShorterContext:
+    """Fits with a context of at most so many tokens."""
+
+    max_context: int
+
+
+@dataclass(frozen=True)
+class InSegments:
+    """Fits when the documents are read in segments, one after another."""
+
+    num_segments: int
+
+
+@dataclass(frozen=True)
+class DropTurns:
+    """Fits when the oldest turns are left out of what the model reads; the conversation keeps them."""
+
+    num_turns: int
+
+
+@dataclass(frozen=True)
+class SmallerModel:
+    """Fits with a model of at most so many bytes of weights in memory."""
+
+    weights_nbytes: int
+
+
+Choice = LowerPrecision | ShorterContext | InSegments | DropTurns | SmallerModel
+
+
+class AdmissionError(OctavoError):
+    """A model or a message that does not fit into memory.
+
+    Attributes:
+        needed_nbytes: what it takes, the reserve included.
+        available_nbytes: what could be had.
+        choices: what would fit, the mildest first; empty where nothing would.
+        can_override: whether the user may go on all the same, knowing that the computer may swap.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        needed_nbytes: int,
+        available_nbytes: int,
+        choices: tuple[Choice, ...] = (),
+        can_override: bool = True,
+    ) -> None:
+        super().__init__(message)
+        self.needed_nbytes = needed_nbytes
+        self.available_nbytes = available_nbytes
+        self.choices = choices
+        self.can_override = can_override

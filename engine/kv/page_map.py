@@ -1,0 +1,70 @@
+"""All pages of a conversation as plain data, for whoever draws them."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from engine.kv.usage import PageInfo
+
+
+class SpanKind(enum.Enum):
+    """What a stretch of the context is."""
+
+    SYSTEM = "system prompt"
+    DOCUMENT = "document"
+    USER = "question"
+    ASSISTANT = "answer"
+
+
+@dataclass(frozen=True)
+class TextSpan:
+    """A stretch of the prompt that has a title.
+
+    Attributes:
+        kind: what it is.
+        title: a document's name, or the beginning of a message.
+        start: index of its first token among the tokens of the prompt.
+        stop: index behind its last token.
+    """
+
+    kind: SpanKind
+    title: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class PageCounters:
+    """What happened to pages since the program started.
+
+    Attributes:
+        hits: pages that a new reply found in memory and did not read again.
+        spills: pages that went to disk.
+        restores: pages that came back from disk.
+        evictions: pages that were given up and must be read again.
+    """
+
+    hits: int = 0
+    spills: int = 0
+    restores: int = 0
+    evictions: int = 0
+
+
+@dataclass(frozen=True)
+class PageMap:
+    """The pages of the conversation in hand, in the order of the text.
+
+    Attributes:
+        pages: one entry for each, in order.
+        open_tokens: tokens after the last page.
+        spans: what the text is, by index of its tokens, in order and without overlap.
+        counters: what happened to pages so far.
+        caught: the share of attention that an attention budget catches, None without a sample.
+    """
+
+    pages: tuple[PageInfo, ...]
+    open_tokens: int
+    spans: tuple[TextSpan, ...]
+    counters: PageCounters
+    caught: float | None
