@@ -1,4 +1,4 @@
-"""What does not fit into memory is refused before memory is touched, with the numbers and with what would fit."""
+"""What does not fit into memory is refused before it is touched, with the numbers and with what would fit."""
 
 from __future__ import annotations
 

@@ -167,7 +167,7 @@ def _stats(message_id: int, text: str | None) -> GenerationStats | None:
         stored = _carried_over(json.loads(text))
         usage = stored["kv_usage"]
         read = {
-            "kv_usage": None if usage is None else _usage(usage),
+            "kv_usage": None if usage is None or "sealed_nbytes" in usage else _usage(usage),
             "stop_reason": StopReason(stored["stop_reason"]),
         }
         return GenerationStats(**stored | read)
@@ -177,12 +177,7 @@ def _stats(message_id: int, text: str | None) -> GenerationStats | None:
 
 
 def _carried_over(stored: dict[str, Any]) -> dict[str, Any]:
-    """Return figures in today's keys.
-
-    The precision was once a whole number, and of the cache there were its bytes, later those of all tiers.
-    """
-    if "sealed_nbytes" in (stored.get("kv_usage") or {}):
-        return stored | {"kv_usage": None}
+    """Return figures in today's keys: the precision was once a whole number, and of the cache its bytes."""
     if "kv_bits" not in stored:
         return stored
     rest = {key: value for key, value in stored.items() if key not in ("kv_bits", "kv_nbytes")}
