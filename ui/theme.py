@@ -35,6 +35,8 @@ class Palette:
         bubble: behind the user's messages.
         code: behind code.
         info, warning, danger and their `_soft`: text and background of notices.
+        tier_hot, tier_warm, tier_cold, tier_disk: pages by precision; told apart without colour vision too.
+        chart_weights, chart_cache, chart_rest, chart_idle: what else takes memory.
     """
 
     window: str
@@ -62,6 +64,14 @@ class Palette:
     danger: str
     danger_soft: str
     success: str
+    tier_hot: str
+    tier_warm: str
+    tier_cold: str
+    tier_disk: str
+    chart_weights: str
+    chart_cache: str
+    chart_rest: str
+    chart_idle: str
 
     @classmethod
     @cache
