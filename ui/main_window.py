@@ -78,7 +78,7 @@ class MainWindow(QMainWindow):
         self._menus = build_menus(self, self._commands())
         self._connect()
         self._geometry = WindowGeometry(paths.home / "window.ini", self, self._splitter)
-        self._geometry.restore()
+        self.inspector.tabs.show_panel(self._geometry.restore())
         self.top_bar.left_toggle.setChecked(not self.conversations.isHidden())
         self.top_bar.right_toggle.setChecked(not self.inspector.isHidden())
         self._folding = PaneFolding(self, self._splitter)
@@ -108,8 +108,8 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop the engine, save, and let the window go; ask about words that cannot be saved."""
         self.closing.emit()
-        self._geometry.save(self._folding.folded)
-        self.inspector.commit()
+        self._geometry.save(self._folding.folded, self.inspector.tabs.current)
+        self.inspector.chat.commit()
         self._settings.save()
         try:
             self.chat.shut_down()
@@ -279,7 +279,7 @@ class MainWindow(QMainWindow):
 
     def _go_to_settings(self) -> None:
         self.top_bar.right_toggle.setChecked(True)
-        self.inspector.system_prompt.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        self.inspector.go_to_chat_settings()
 
     def _next_look(self) -> None:
         self._choose_look(CHOICES[(CHOICES.index(Theme.current().choice) + 1) % len(CHOICES)])

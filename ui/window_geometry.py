@@ -1,4 +1,4 @@
-"""Where the window stood and which panes it showed."""
+"""Where the window stood and what it showed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class WindowGeometry:
         self._window = window
         self._splitter = splitter
 
-    def restore(self) -> None:
-        """Bring back what was saved, else the sizes for a first start."""
+    def restore(self) -> str:
+        """Bring back what was saved, else the sizes for a first start; return the panel that was shown."""
         geometry, sizes = self._settings.value("geometry"), self._settings.value("splitter")
         if not isinstance(geometry, QByteArray) or not self._window.restoreGeometry(geometry):
             self._window.resize(QSize(_WIDTH, _HEIGHT).boundedTo(self._window.screen().availableSize()))
@@ -29,13 +29,15 @@ class WindowGeometry:
             self._splitter.setSizes([_LEFT_WIDTH, _WIDTH - _LEFT_WIDTH - _RIGHT_WIDTH, _RIGHT_WIDTH])
         for index, pane in enumerate(self._panes()):
             pane.setHidden(str(self._settings.value(f"hidden{index}", "0")) == "1")
+        return str(self._settings.value("panel", ""))
 
-    def save(self, folded: Collection[QWidget] = ()) -> None:
-        """Remember the sizes as they are now; panes that are only `folded` are not hidden."""
+    def save(self, folded: Collection[QWidget], panel: str) -> None:
+        """Remember sizes and the panel as they are now; panes that are only `folded` are not hidden."""
         self._settings.setValue("geometry", self._window.saveGeometry())
         self._settings.setValue("splitter", self._splitter.saveState())
         for index, pane in enumerate(self._panes()):
             self._settings.setValue(f"hidden{index}", int(pane.isHidden() and pane not in folded))
+        self._settings.setValue("panel", panel)
         self._settings.sync()
 
     def _panes(self) -> list[QWidget]:

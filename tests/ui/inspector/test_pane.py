@@ -47,6 +47,11 @@ def pane(qtbot: QtBot, stored: StoredSettings) -> InspectorPane:
     return pane
 
 
+def shown_area(pane: InspectorPane) -> QScrollArea:
+    """What the panel that is shown scrolls in."""
+    return next(area for area in pane.findChildren(QScrollArea) if area.isVisible())
+
+
 def named(pane: QWidget, kind: type, name: str) -> QWidget:
     return next(
         widget
@@ -55,15 +60,32 @@ def named(pane: QWidget, kind: type, name: str) -> QWidget:
     )
 
 
-def test_nothing_is_wider_than_the_narrowest_pane(qtbot: QtBot, pane: InspectorPane) -> None:
+@pytest.mark.parametrize("panel", ["Chat", "Precision"])
+def test_nothing_is_wider_than_the_narrowest_pane(qtbot: QtBot, pane: InspectorPane, panel: str) -> None:
     Theme.current().set_choice("light")
     pane.set_held(HeldCache(1, KVSpec.parse("2; page=64"), USAGE), True)
     pane.findChild(QToolButton).click()
     named(pane, QDoubleSpinBox, "Repetition penalty").setValue(1)
-    pane.resize(pane.minimumWidth(), 600)
-    area = pane.findChild(QScrollArea)
+    pane.tabs.show_panel(panel)
+    pane.resize(pane.minimumWidth(), 400)
+    area = shown_area(pane)
     qtbot.waitUntil(area.verticalScrollBar().isVisible)
     assert area.widget().minimumSizeHint().width() <= area.viewport().width()
+    assert pane.tabs.minimumSizeHint().width() <= pane.minimumWidth()
+
+
+def test_the_panel_whose_title_is_pressed_is_shown(qtbot: QtBot, pane: InspectorPane) -> None:
+    assert pane.chat.isVisible() and not pane.precision.isVisible()
+    with qtbot.waitSignal(pane.tabs.current_changed) as changed:
+        named(pane, QPushButton, "Precision panel").click()
+    assert changed.args == ["Precision"]
+    assert pane.precision.isVisible() and not pane.chat.isVisible()
+
+
+def test_a_panel_that_there_is_not_changes_nothing(pane: InspectorPane) -> None:
+    pane.tabs.show_panel("Precision")
+    pane.tabs.show_panel("")
+    assert pane.tabs.current == "Precision"
 
 
 def test_slider_and_number_of_a_sampling_setting_agree(pane: InspectorPane, stored: StoredSettings) -> None:
@@ -107,18 +129,24 @@ def test_the_wheel_is_left_to_the_pane_and_changes_no_value(
     assert stored.value == Settings()
 
 
-def test_the_wheel_gives_no_field_the_focus(qtbot: QtBot, pane: InspectorPane) -> None:
+@pytest.mark.parametrize(
+    ("panel", "kept_name", "num_fields"), [("Chat", "Reset to defaults", 10), ("Precision", "Compact", 6)]
+)
+def test_the_wheel_gives_no_field_the_focus(
+    qtbot: QtBot, pane: InspectorPane, panel: str, kept_name: str, num_fields: int
+) -> None:
+    pane.tabs.show_panel(panel)
     pane.findChild(QToolButton).click()
     pane.resize(pane.minimumWidth(), 1_400)
     pane.activateWindow()
     qtbot.waitExposed(pane)
-    kept = named(pane, QPushButton, "Reset to defaults")
+    kept = named(pane, QPushButton, kept_name)
     named(pane, QDoubleSpinBox, "Top-k").setValue(7)
     kept.setFocus()
     window = pane.windowHandle()
     kinds = (QSlider, QAbstractSpinBox, QComboBox, QPlainTextEdit, QLineEdit)
     fields = [widget for kind in kinds for widget in pane.findChildren(kind) if widget.isVisible()]
-    assert len(fields) > 20
+    assert len(fields) > num_fields
     for field in fields:
         place = field.mapTo(pane, field.rect().center())
         assert pane.rect().contains(place)
@@ -129,6 +157,7 @@ def test_the_wheel_gives_no_field_the_focus(qtbot: QtBot, pane: InspectorPane) -
 def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
     qtbot: QtBot, pane: InspectorPane, stored: StoredSettings
 ) -> None:
+    pane.tabs.show_panel("Precision")
     pane.findChild(QToolButton).click()
     pane.resize(pane.minimumWidth(), 400)
     pane.activateWindow()
@@ -146,8 +175,9 @@ def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
 
 
 def test_a_reason_that_appears_below_the_bottom_is_scrolled_to(qtbot: QtBot, pane: InspectorPane) -> None:
+    pane.tabs.show_panel("Precision")
     pane.findChild(QToolButton).click()
-    area, text = pane.findChild(QScrollArea), pane.findChild(PrecisionText)
+    area, text = shown_area(pane), pane.findChild(PrecisionText)
     field = named(pane, QLineEdit, "KV cache precision as text")
     for height in (300, 480, 560):
         pane.resize(pane.minimumWidth(), height)
@@ -210,13 +240,15 @@ def test_reset_brings_the_defaults_back(pane: InspectorPane, stored: StoredSetti
     reset.click()
     assert stored.value.sampling == SamplingParams()
     assert not reset.isEnabled()
-    assert pane.focusWidget() is pane.sampling  # and not the system prompt, which would take what is typed
+    assert (
+        pane.focusWidget() is pane.chat.sampling
+    )  # and not the system prompt, which would take what is typed
 
 
 def test_settings_reach_the_disk_by_themselves(
     qtbot: QtBot, pane: InspectorPane, stored: StoredSettings, tmp_path: Path
 ) -> None:
-    pane.system_prompt.setPlainText("  Answer in French. ")
+    pane.chat.system_prompt.setPlainText("  Answer in French. ")
     named(pane, QDoubleSpinBox, "Temperature").setValue(0.1)
     qtbot.waitUntil(lambda: load_settings(tmp_path / "settings.toml")[0].system_prompt == "Answer in French.")
     qtbot.waitUntil(lambda: load_settings(tmp_path / "settings.toml")[0].sampling.temperature == 0.1)
@@ -230,7 +262,7 @@ def test_a_second_pane_shows_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> No
     assert named(pane, QSlider, "Bits of a cached key").value() == 2
     assert named(pane, QDoubleSpinBox, "Top-p").value() == 0.5
     assert named(pane, QSpinBox, "Seed").value() == 3
-    assert pane.system_prompt.toPlainText() == "Hi"
+    assert pane.chat.system_prompt.toPlainText() == "Hi"
 
 
 def test_a_full_disk_is_told(qtbot: QtBot, tmp_path: Path) -> None:
