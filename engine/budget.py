@@ -11,16 +11,16 @@ from engine.backend import Backend
 from engine.errors import ModelError
 from engine.kv import room
 from engine.kv.precision import KVSpec, LayerShape
+from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
-
-RESERVE_NBYTES = 1 << 30
-"""Kept free for the rest of the system and for the work arrays of a prefill chunk."""
 
 FLOAT32_NBYTES = 4
 
 MIN_CONTEXT_TOKENS = 512
 """A model that has room for less than this is not worth loading."""
+
+_NO_LIMITS = MemoryLimits()
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,14 @@ class LoadPlan:
         kv_nbytes_per_token: bytes of keys and values that a token keeps once its page is cold, all layers.
         kv_nbytes: bytes of the whole KV cache with `fitting_tokens`.
         available_nbytes: memory that could be had when the plan was made.
+        usable_nbytes: what may be taken of it: all, or what the user allows.
+        reserve_nbytes: kept free of that.
+        kv_budget_nbytes: what weights and reserve leave of it for the KV cache.
         context_tokens: positions that the model was made for.
-        fitting_tokens: tokens that fit what the weights leave, at most `context_tokens`.
+        theoretical_tokens: tokens that the budget holds when each takes `kv_nbytes_per_token`, even more than
+            the model was made for.
+        safe_tokens: tokens that a share of the budget holds so, at most `fitting_tokens`: room for surprises.
+        fitting_tokens: tokens that fit with all that the cache keeps besides, at most `context_tokens`.
         dequantize: whether the weights become float32 (on the CPU, where that is about 20x faster).
     """
 
@@ -41,7 +47,12 @@ class LoadPlan:
     kv_nbytes_per_token: int
     kv_nbytes: int
     available_nbytes: int
+    usable_nbytes: int
+    reserve_nbytes: int
+    kv_budget_nbytes: int
     context_tokens: int
+    theoretical_tokens: int
+    safe_tokens: int
     fitting_tokens: int
     dequantize: bool
 
@@ -52,12 +63,15 @@ class LoadPlan:
 
     def require_fit(self, info: ModelInfo) -> None:
         """Raise a `ModelError` with the numbers when the model does not fit."""
-        if not self.fits:
-            raise ModelError(
-                f"{info.name} needs {format_nbytes(self.weights_nbytes)} for its weights and "
-                f"{format_nbytes(RESERVE_NBYTES)} to work in, and {format_nbytes(self.available_nbytes)} of "
-                "memory are free. Close other programs or choose a smaller model."
-            )
+        if self.fits:
+            return
+        is_limited = self.usable_nbytes < self.available_nbytes
+        there = "may be taken. Allow more in the settings" if is_limited else "are free. Close other programs"
+        raise ModelError(
+            f"{info.name} needs {format_nbytes(self.weights_nbytes)} for its weights and "
+            f"{format_nbytes(self.reserve_nbytes)} to work in, and {format_nbytes(self.usable_nbytes)} of "
+            f"memory {there} or choose a smaller model."
+        )
 
 
 def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
@@ -88,6 +102,8 @@ def plan_load(
     kv: KVSpec,
     available_nbytes: int,
     dequantize: bool | None = None,
+    *,
+    limits: MemoryLimits = _NO_LIMITS,
 ) -> LoadPlan:
     """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded.
 
@@ -97,22 +113,30 @@ def plan_load(
     def taken_nbytes(num_tokens: int) -> int:
         return kv_nbytes(info, backend, kv, num_tokens)
 
-    usable = available_nbytes - RESERVE_NBYTES
+    usable = available_nbytes if limits.most_nbytes is None else min(available_nbytes, limits.most_nbytes)
+    room = usable - limits.reserve_nbytes
     float32_nbytes = info.num_parameters * FLOAT32_NBYTES
     if dequantize is None:
         floor_nbytes = taken_nbytes(min(MIN_CONTEXT_TOKENS, info.context_tokens))
-        dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= usable
+        dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= room
     if dequantize:
         weights_nbytes = float32_nbytes
     else:
         weights_nbytes = info.packed_nbytes + info.num_plain_values * backend.activation_nbytes
-    fitting = _most_tokens(info.context_tokens, usable - weights_nbytes, taken_nbytes)
+    budget = max(0, room - weights_nbytes)
+    per_token = kv_nbytes_per_token(info, backend, kv)
+    fitting = _most_tokens(info.context_tokens, budget, taken_nbytes)
     return LoadPlan(
         weights_nbytes=weights_nbytes,
-        kv_nbytes_per_token=kv_nbytes_per_token(info, backend, kv),
+        kv_nbytes_per_token=per_token,
         kv_nbytes=taken_nbytes(fitting),
         available_nbytes=available_nbytes,
+        usable_nbytes=usable,
+        reserve_nbytes=limits.reserve_nbytes,
+        kv_budget_nbytes=budget,
         context_tokens=info.context_tokens,
+        theoretical_tokens=budget // per_token,
+        safe_tokens=min(int(budget * limits.safe_share) // per_token, fitting),
         fitting_tokens=fitting,
         dequantize=dequantize,
     )

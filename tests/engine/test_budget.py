@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from engine.backend import Backend, Device
-from engine.budget import RESERVE_NBYTES, kv_nbytes, kv_nbytes_per_token, plan_load
+from engine.budget import kv_nbytes, kv_nbytes_per_token, plan_load
 from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.inspection import inspect_model
 from engine.kv.precision import KVSpec
 from engine.loader import load_model
+from engine.memory_limits import RESERVE_NBYTES
 from engine.model_info import ModelFormat, ModelInfo
 
 GIB = 1 << 30

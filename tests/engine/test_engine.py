@@ -10,13 +10,13 @@ import mlx.core as mx
 import pytest
 
 from engine.backend import Backend
-from engine.budget import RESERVE_NBYTES
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
 from engine.events import CacheChanged, Finished, GenerationStats, LoadProgress
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
+from engine.memory_limits import RESERVE_NBYTES
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
 

@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from app.models.inspection import inspect
 from app.models.library import InstalledModel
 from engine.backend import start_backend
-from engine.budget import RESERVE_NBYTES, LoadPlan, plan_load
+from engine.budget import LoadPlan, plan_load
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError, sentence_of
@@ -256,7 +256,7 @@ class MemoryBar(QWidget):
         return [
             ("Weights", self._plan.weights_nbytes, "accent"),
             ("Full context", self._plan.kv_nbytes, "info"),
-            ("Reserve", RESERVE_NBYTES, "text_faint"),
+            ("Reserve", self._plan.reserve_nbytes, "text_faint"),
         ]
 
 
