@@ -14,8 +14,9 @@ from engine.errors import OctavoError
 from engine.kv.heat import HeatSampler, Watcher
 from engine.kv.layer import PagedLayer
 from engine.kv.layers import make_layers, trim_to, watched
-from engine.kv.measure import measure_usage, page_infos
+from engine.kv.measure import measure_usage, page_infos, page_map
 from engine.kv.page import BoolArray, Page
+from engine.kv.page_map import PageCounters, PageMap, TextSpan
 from engine.kv.page_table import PageTable
 from engine.kv.precision import KVSpec, Tier
 from engine.kv.store import PageStore
@@ -91,6 +92,10 @@ class GrowingCache:
     def pages(self) -> list[PageInfo]:
         """Return what is known of each page, in the order of the text."""
         return page_infos(self._table)
+
+    def page_map(self, spans: Sequence[TextSpan], counters: PageCounters) -> PageMap:
+        """Return all that is known of the pages; `spans` say what the tokens are."""
+        return page_map(self._table, self._heat, self._watcher.attention_pages, spans, counters)
 
     def usage(self) -> KVUsage:
         """Return the figures of the whole cache."""

@@ -64,6 +64,7 @@ class HeatSampler:
 
     Attributes:
         caught: moving average of the share of attention within the attention budget, None before a sample.
+        num_decoded: tokens decoded so far, of which only some are sampled.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class HeatSampler:
         self.caught: float | None = None
         self._watcher = watcher
         self._layers = layers
-        self._num_decoded = 0
+        self.num_decoded = 0
         self._num_samples = 0
         self._queued: Sample | None = None
         self._asked = attention_pages, grows
@@ -83,11 +84,11 @@ class HeatSampler:
 
         What is read here was queued in the step before the last, so that it is computed and nothing waits.
         """
-        self._num_decoded += 1
+        self.num_decoded += 1
         if self._queued is not None:
             self._learn(self._queued, references)
         self._queued, self._watcher.sample = self._watcher.sample, None
-        turn, rest = divmod(self._num_decoded, SAMPLE_EVERY_TOKENS)
+        turn, rest = divmod(self.num_decoded, SAMPLE_EVERY_TOKENS)
         due = self._layers and not rest
         self._watcher.sampled_layer = self._layers[turn % len(self._layers)] if due else None
 
@@ -113,7 +114,7 @@ class HeatSampler:
         for page, share in shares.items():
             page.heat = _average(page.heat, share)
             if share >= ACCESS_SHARE:
-                page.last_access = self._num_decoded
+                page.last_access = self.num_decoded
         caught = cast(float, sample.caught.item())
         self.caught = caught if self.caught is None else _average(self.caught, caught)
         self._num_samples += 1

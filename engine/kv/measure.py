@@ -7,37 +7,59 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.kv.page import IntArray, Page
+from engine.kv.heat import HeatSampler
+from engine.kv.page import HeldBits, IntArray
+from engine.kv.page_map import PageCounters, PageMap, TextSpan
 from engine.kv.page_table import PageReference, PageTable
-from engine.kv.precision import BitsPair, KVSpec, Tier
+from engine.kv.precision import KVSpec, Tier
 from engine.kv.store import PageStore
 from engine.kv.usage import KVUsage, PageInfo
 
 
+def page_map(
+    table: PageTable,
+    heat: HeatSampler,
+    attention_pages: int | None,
+    spans: Sequence[TextSpan],
+    counters: PageCounters,
+) -> PageMap:
+    """Return the pages of a sequence with what `spans` and `counters` say of them.
+
+    A few milliseconds for thousands of pages: tokens and bits are shared with the pages, not copied.
+    """
+    return PageMap(
+        pages=tuple(page_infos(table)),
+        page_tokens=table.store.page_tokens,
+        open_tokens=tuple(table.open_tokens),
+        next_position=table.next_position,
+        num_decoded=heat.num_decoded,
+        spans=tuple(spans),
+        counters=counters,
+        attention_pages=attention_pages,
+        caught=heat.caught,
+    )
+
+
 def page_infos(table: PageTable) -> list[PageInfo]:
     """Return what is known of the pages of a sequence, in order."""
+    pinned = table.pinned_pages()
     return [
         PageInfo(
             number=page.number,
             tier=page.tier,
-            num_tokens=reference.num_tokens,
+            tokens=reference.tokens,
             first_position=page.positions[0],
             last_position=page.positions[-1],
             nbytes=page.nbytes,
             heat=page.heat,
             last_access=page.last_access,
-            pinned=table.is_pinned(reference),
+            pinned=page in pinned,
             references=page.references,
-            bits={layer: _pairs(page, layer) for layer in page.keys},
+            bits=page.held_bits().pairs,
         )
         for reference in table.references
         for page in [reference.page]
     ]
-
-
-def _pairs(page: Page, layer: int) -> tuple[BitsPair, ...]:
-    bits = zip(page.keys[layer].bits.tolist(), page.values[layer].bits.tolist(), strict=True)
-    return tuple(BitsPair(keys, values) for keys, values in bits)
 
 
 def measure_usage(
@@ -52,28 +74,33 @@ def measure_usage(
 ) -> KVUsage:
     """Return the figures of a sequence whose cache takes `nbytes` in all."""
     pages = {reference.page for reference in references}
-    tier_nbytes = {tier: sum(page.nbytes for page in pages if page.tier is tier) for tier in Tier}
-    sealed_nbytes = sum(tier_nbytes.values())
+    by_tier = Counter[Tier]()
+    tier_nbytes = Counter[Tier]()
+    held_bits = Counter[tuple[Tier, HeldBits]]()
+    for page in pages:
+        by_tier[page.tier] += 1
+        tier_nbytes[page.tier] += page.nbytes
+        held_bits[page.tier, page.held_bits()] += 1
+    sealed_nbytes = tier_nbytes.total()
     numbers = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in store.shapes.values())
     held = len(pages) * store.page_tokens * numbers
-    counts = Counter(page.tier for page in pages)
     requested = _requested_bits(store, spec)
-    bits = {page: _held_bits(page) for page in pages}
-    cold = [bits[page] for page in pages if page.tier is Tier.COLD]
+    below = {bits for _, bits in held_bits if (bits.array < requested).any()}
+    cold = {bits: count for (tier, bits), count in held_bits.items() if tier is Tier.COLD}
     return KVUsage(
         num_tokens=sum(reference.num_tokens for reference in references) + open_tokens,
         open_tokens=open_tokens,
-        hot_pages=counts[Tier.HOT],
-        warm_pages=counts[Tier.WARM],
-        cold_pages=counts[Tier.COLD],
+        hot_pages=by_tier[Tier.HOT],
+        warm_pages=by_tier[Tier.WARM],
+        cold_pages=by_tier[Tier.COLD],
         hot_nbytes=tier_nbytes[Tier.HOT],
         warm_nbytes=tier_nbytes[Tier.WARM],
         cold_nbytes=tier_nbytes[Tier.COLD],
         nbytes=nbytes,
         effective_bits=8 * sealed_nbytes / held if held else None,
-        requested=_mean(requested) if requested.size else None,
-        effective=_mean(np.concatenate(cold, axis=1)) if cold else None,
-        num_below=sum(bool((one < requested).any()) for one in bits.values()),
+        requested=_mean([requested], [1]) if requested.size else None,
+        effective=_mean([bits.array for bits in cold], list(cold.values())) if cold else None,
+        num_below=sum(count for (_, bits), count in held_bits.items() if bits in below),
         attention_pages=attention_pages,
         caught=caught,
     )
@@ -87,12 +114,7 @@ def _requested_bits(store: PageStore, spec: KVSpec) -> IntArray:
     return np.array([[pair.keys for pair in pairs], [pair.values for pair in pairs]])
 
 
-def _held_bits(page: Page) -> IntArray:
-    """Return the bits that a page has, in the order of `_requested_bits`: `[2, heads]`."""
-    parts = ([blocks.bits for blocks in part.values()] for part in (page.keys, page.values))
-    return np.stack([np.concatenate(part) for part in parts])
-
-
-def _mean(bits: IntArray) -> tuple[float, float]:
-    keys, values = bits.mean(axis=1).tolist()
+def _mean(arrays: Sequence[IntArray], counts: Sequence[int]) -> tuple[float, float]:
+    """Return the mean bits of keys and of values, of arrays that count so many times."""
+    keys, values = np.average([array.mean(axis=1) for array in arrays], axis=0, weights=counts).tolist()
     return keys, values

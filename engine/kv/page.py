@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.kv.precision import Tier
+from engine.kv.precision import BitsPair, Tier
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -19,6 +21,19 @@ class Blocks:
 
     bits: IntArray
     slots: IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class HeldBits:
+    """The bits of all blocks of a page. Pages with the same bits share one.
+
+    Attributes:
+        pairs: of each layer's KV heads, by the layer's number.
+        array: those of the keys, then those of the values, `[2, heads of all layers]`.
+    """
+
+    pairs: Mapping[int, tuple[BitsPair, ...]]
+    array: IntArray
 
 
 @dataclass(eq=False)
@@ -36,6 +51,7 @@ class Page:
         heat: moving average of the attention mass that this page received, 0 to 1.
         last_access: the decoded token, counted by the cache, at which it last got a share of note.
         references: how many places in page tables refer to it.
+        num_lowered: how often a block of it lost bits.
     """
 
     number: int
@@ -48,8 +64,31 @@ class Page:
     heat: float = 0.0
     last_access: int = 0
     references: int = 0
+    num_lowered: int = 0
+    _bits: tuple[int, HeldBits] | None = None
+
+    def held_bits(self) -> HeldBits:
+        """Return the bits of all blocks; taken anew only after some have changed."""
+        if self._bits is None or self._bits[0] != self.num_lowered:
+            layers = tuple((layer, len(blocks.bits)) for layer, blocks in self.keys.items())
+            rows = [*self.keys.values(), *self.values.values()]
+            packed = b"".join([blocks.bits.tobytes() for blocks in rows])
+            self._bits = self.num_lowered, _held_bits(layers, packed)
+        return self._bits[1]
 
     @property
     def is_exact(self) -> bool:
         """Whether all of it is held at 16 bits."""
         return all((blocks.bits == 16).all() for part in (self.keys, self.values) for blocks in part.values())
+
+
+@lru_cache(maxsize=256)
+def _held_bits(layers: tuple[tuple[int, int], ...], packed: bytes) -> HeldBits:
+    """Return the bits of layers, given by number and KV heads, from those of all blocks, keys first."""
+    array = np.frombuffer(packed, dtype=np.int64).reshape(2, -1)
+    pairs, start = {}, 0
+    for layer, num_heads in layers:
+        heads = array[:, start : start + num_heads].T.tolist()
+        pairs[layer] = tuple(BitsPair(keys, values) for keys, values in heads)
+        start += num_heads
+    return HeldBits(pairs, array)

@@ -57,14 +57,22 @@ class PageMap:
 
     Attributes:
         pages: one entry for each, in order.
-        open_tokens: tokens after the last page.
+        page_tokens: tokens of a full page.
+        open_tokens: ids of the tokens after the last page, which are held at 16 bits.
+        next_position: of the token that would come next.
+        num_decoded: tokens decoded so far; what `PageInfo.last_access` counts.
         spans: what the text is, by index of its tokens, in order and without overlap.
         counters: what happened to pages so far.
-        caught: the share of attention that an attention budget catches, None without a sample.
+        attention_pages: how many pages at each precision decode reads now; None for all.
+        caught: the share of attention that this catches, None without a sample.
     """
 
     pages: tuple[PageInfo, ...]
-    open_tokens: int
+    page_tokens: int
+    open_tokens: tuple[int, ...]
+    next_position: int
+    num_decoded: int
     spans: tuple[TextSpan, ...]
     counters: PageCounters
+    attention_pages: int | None
     caught: float | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -27,6 +28,13 @@ class PageReference:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "num_tokens", int(self.valid.sum()))
+
+    @cached_property
+    def tokens(self) -> tuple[int, ...]:
+        """Ids of the tokens that the sequence still has; while it has all, the page's own tuple."""
+        if self.num_tokens == len(self.page.tokens):
+            return self.page.tokens
+        return tuple(token for token, kept in zip(self.page.tokens, self.valid.tolist(), strict=True) if kept)
 
 
 class PageTable:
@@ -87,6 +95,16 @@ class PageTable:
     def is_pinned(self, reference: PageReference) -> bool:
         """Return whether a page has pinned tokens."""
         return not self.pinned.isdisjoint(reference.page.positions)
+
+    def pinned_pages(self) -> set[Page]:
+        """Return the pages that have pinned tokens."""
+        if not self.pinned:
+            return set()
+        pinned = np.sort(np.fromiter(self.pinned, np.int64, len(self.pinned)))
+        starts = np.searchsorted(pinned, [one.page.positions[0] for one in self.references])
+        stops = np.searchsorted(pinned, [one.page.positions[-1] for one in self.references], side="right")
+        near = [self.references[index] for index in np.flatnonzero(starts < stops).tolist()]
+        return {reference.page for reference in near if self.is_pinned(reference)}
 
     def append(self, tokens: Sequence[int]) -> None:
         """Add tokens behind the open ones, at the next positions."""

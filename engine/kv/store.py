@@ -195,6 +195,7 @@ class PageStore:
         for (page, head), slot in zip(blocks, moved, strict=True):
             held = _of_part(page, part)[layer]
             held.bits[head], held.slots[head] = new, slot
+            page.num_lowered += 1
             page.nbytes += target.block_nbytes - source.block_nbytes
         source.free(slots)
         self.version += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engine.kv.precision import BitsPair, Tier
@@ -14,7 +15,7 @@ class PageInfo:
     Attributes:
         number: the page's own.
         tier: hot, warm or cold.
-        num_tokens: tokens that the sequence still has in it.
+        tokens: ids of the tokens that the sequence still has in it.
         first_position: of its first token.
         last_position: of its last token.
         nbytes: of all its blocks, scales and biases included.
@@ -22,12 +23,13 @@ class PageInfo:
         last_access: the decoded token, counted by the cache, at which it last got one per cent of it.
         pinned: whether it is kept a tier higher.
         references: places in page tables that refer to it; more than one when it is shared.
-        bits: of each layer's KV heads, by the layer's number.
+        bits: of each layer's KV heads, by the layer's number; pages with the same bits share one object.
+        is_on_disk: whether its keys and values are on disk only and must come back before they are read.
     """
 
     number: int
     tier: Tier
-    num_tokens: int
+    tokens: tuple[int, ...]
     first_position: int
     last_position: int
     nbytes: int
@@ -35,7 +37,13 @@ class PageInfo:
     last_access: int
     pinned: bool
     references: int
-    bits: dict[int, tuple[BitsPair, ...]]
+    bits: Mapping[int, tuple[BitsPair, ...]]
+    is_on_disk: bool = False
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that the sequence still has in it."""
+        return len(self.tokens)
 
 
 @dataclass(frozen=True)
