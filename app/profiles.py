@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT
+from app.valid_unicode import valid_unicode
+from engine.errors import OctavoError
 from engine.kv.precision import PRESETS, KVSpec
+
+MAX_NAME_CHARS = 40
+_Choice = TypeVar("_Choice", bound=enum.Enum)
 
 
 class Overflow(enum.Enum):
@@ -61,3 +69,84 @@ BUILT_IN = (
     Profile("Code", PRESETS["precise"], None, Overflow.ASK, DocumentMode.WHOLE),
 )
 """The profiles that come with the program; a copy of one can be edited."""
+DEFAULT = BUILT_IN[0]
+"""The profile of conversations until another is chosen."""
+
+
+def is_built_in(name: str) -> bool:
+    """Return whether a name is one that the user's own profiles cannot have."""
+    taken = [profile.name for profile in BUILT_IN]
+    return name.casefold() in (other.casefold() for other in [*taken, CUSTOM])
+
+
+def usable_name(text: str, others: Iterable[str] = ()) -> str:
+    """Return a name for an own profile as it is kept, on one line.
+
+    Raises:
+        OctavoError: it is empty, too long, or one of `others` or of the built-in ones.
+    """
+    name = " ".join(valid_unicode(text).split())
+    if not name:
+        raise OctavoError("A profile needs a name.")
+    if len(name) > MAX_NAME_CHARS:
+        raise OctavoError(f"The name of a profile has at most {MAX_NAME_CHARS} characters.")
+    if is_built_in(name):
+        raise OctavoError(f"{name} is a profile that comes with Octavo. Choose another name.")
+    if name.casefold() in (other.casefold() for other in others):
+        raise OctavoError(f"There is a profile {name} already. Choose another name.")
+    return name
+
+
+def require_context(max_context: int | None) -> None:
+    """Raise an `OctavoError` for a context limit that cannot be."""
+    if max_context is not None and not LEAST_CONTEXT <= max_context <= MOST_CONTEXT:
+        raise OctavoError(
+            f"{max_context:,} is no context limit; it is a whole number from {LEAST_CONTEXT:,} to "
+            f"{MOST_CONTEXT:,}."
+        )
+
+
+def profile_table(profile: Profile) -> dict[str, Any]:
+    """Return a profile as it is stored, in TOML and in JSON; no `max_context` stands for what fits."""
+    limit = {} if profile.max_context is None else {"max_context": profile.max_context}
+    return {
+        "name": profile.name,
+        "kv": str(profile.kv),
+        **limit,
+        "overflow": profile.overflow.value,
+        "document_mode": profile.document_mode.value,
+    }
+
+
+def read_profile(table: object) -> Profile:
+    """Return the profile of a stored table.
+
+    Raises:
+        OctavoError: it is none; the sentence says which part cannot be.
+    """
+    if not isinstance(table, Mapping):
+        raise OctavoError(f"{table!r} is no table.")
+    name, kv = table.get("name"), table.get("kv")
+    if not isinstance(name, str) or not name.strip():
+        raise OctavoError("its name is missing.")
+    if not isinstance(kv, str):
+        raise OctavoError(f"its kv is {kv!r}; it is text such as 8 or k8v4.")
+    max_context = table.get("max_context")
+    if max_context is not None and type(max_context) is not int:
+        raise OctavoError(f"its max_context is {max_context!r}; it is a whole number.")
+    require_context(max_context)
+    return Profile(
+        name,
+        KVSpec.parse(kv),
+        max_context,
+        _choice(Overflow, "overflow", table),
+        _choice(DocumentMode, "document_mode", table),
+    )
+
+
+def _choice(kind: type[_Choice], key: str, table: Mapping[str, Any]) -> _Choice:
+    try:
+        return kind(table.get(key))
+    except ValueError:
+        known = " or ".join(str(entry.value) for entry in kind)
+        raise OctavoError(f"its {key} is {table.get(key)!r}; it is {known}.") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import sqlite_utils
 
 from app.documents.document import Document
+from app.profiles import Profile, profile_table, read_profile
 from app.store import attachments, messages
 from app.store.connection import StoreConnection
 from app.store.errors import NotFoundError, StoreError
@@ -17,7 +20,10 @@ from app.store.records import Attachment, Conversation, Message, MessageState, R
 from app.store.text import moment, search_key
 from app.store.titles import DEFAULT_TITLE, title_of
 from app.valid_unicode import valid_unicode
+from engine.errors import OctavoError
 from engine.events import GenerationStats
+
+log = logging.getLogger(__name__)
 
 
 class ConversationStore:
@@ -85,6 +91,27 @@ class ConversationStore:
             if message_id is not None:
                 messages.require_message(db, conversation_id, message_id)
             _update(db, conversation_id, "leaf_id = ?", message_id)
+
+    def set_profile(self, conversation_id: int, profile: Profile | None) -> None:
+        """Keep how a conversation is read, or that this is as for any other."""
+        with self._connection.write() as db:
+            _update(db, conversation_id, "profile = ?", _profile_text(profile))
+
+    def replace_profile(self, name: str, profile: Profile) -> None:
+        """Give all conversations that have a profile of this name another, as when it was renamed."""
+        with self._connection.write() as db:
+            db.execute(
+                """UPDATE conversations SET profile = ?
+                   WHERE json_valid(profile) AND json_extract(profile, '$.name') = ?""",
+                (_profile_text(profile), name),
+            )
+
+    def set_context_from(self, conversation_id: int, message_id: int | None) -> None:
+        """Let the model read a conversation from one of its messages on; None lets it read all."""
+        with self._connection.write() as db:
+            if message_id is not None:
+                messages.require_message(db, conversation_id, message_id)
+            _update(db, conversation_id, "context_from = ?", message_id)
 
     def delete(self, conversation_id: int) -> None:
         """Take a conversation out of the list; `undo_delete` brings it back until `purge_deleted`."""
@@ -281,4 +308,21 @@ def _conversation(row: sqlite3.Row) -> Conversation:
         pinned=bool(row["pinned"]),
         leaf_id=row["leaf_id"],
         draft=row["draft"],
+        profile=_profile(row),
+        context_from=row["context_from"],
     )
+
+
+def _profile_text(profile: Profile | None) -> str | None:
+    return None if profile is None else json.dumps(profile_table(profile))
+
+
+def _profile(row: sqlite3.Row) -> Profile | None:
+    # Settings are not worth a conversation: those that cannot be read are as if they had not been chosen.
+    if row["profile"] is None:
+        return None
+    try:
+        return read_profile(json.loads(row["profile"]))
+    except (ValueError, RecursionError, OctavoError) as error:
+        log.warning("the profile of conversation %d cannot be read: %s", row["id"], error)
+        return None

@@ -111,3 +111,12 @@ def _conversations(db: sqlite_utils.Database) -> None:
         CREATE TRIGGER documents_final BEFORE UPDATE ON documents
         BEGIN SELECT RAISE (ABORT, 'the text of a document never changes'); END;
     """)
+
+
+@CONVERSATIONS(name="002_profiles")
+def _profiles(db: sqlite_utils.Database) -> None:
+    # Neither is worth a rule of the schema: what cannot be read there is as if it were not there.
+    db.executescript("""
+        ALTER TABLE conversations ADD COLUMN profile TEXT;
+        ALTER TABLE conversations ADD COLUMN context_from INTEGER;
+    """)

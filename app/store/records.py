@@ -6,6 +6,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
+from app.profiles import Profile
 from engine.events import GenerationStats
 
 
@@ -83,6 +84,8 @@ class Conversation:
     Attributes:
         leaf_id: the message that the conversation shows last, None while it is empty.
         draft: text that was typed and not sent.
+        profile: how it is read and kept, None where that was never chosen.
+        context_from: the first message that the model still reads, None for all of them.
     """
 
     id: int
@@ -92,3 +95,5 @@ class Conversation:
     pinned: bool
     leaf_id: int | None
     draft: str
+    profile: Profile | None
+    context_from: int | None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,14 +105,14 @@ def _fill(unfinished: Path, source: DamagedFile, path: Path, migrations: Migrati
 def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
     tables = [name for name in db.table_names() if not name.startswith(("sqlite_", "_sqlite_", "messages"))]
     for table in tables:
-        for row in source.rows(table):
+        for row in _of_schema(db, table, source.rows(table)):
             _insert(db, table, row)
     db.executescript("""
         DELETE FROM attachments WHERE document_id NOT IN (SELECT id FROM documents);
         DELETE FROM message_attachments WHERE attachment_id NOT IN (SELECT id FROM attachments);
     """)
     # Messages come after their attachments, which could not be added to a final message.
-    _insert_messages(db, source.messages())
+    _insert_messages(db, _of_schema(db, "messages", source.messages()))
     db.executescript("""
         INSERT INTO conversations (id, title, renamed, created_at, updated_at)
             SELECT conversation_id, 'Rescued conversation', 1, min(created_at), max(created_at) FROM messages
@@ -124,6 +124,16 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
         DELETE FROM message_attachments WHERE message_id NOT IN (SELECT id FROM messages);
         DELETE FROM attachments WHERE conversation_id NOT IN (SELECT id FROM conversations);
     """)
+
+
+def _of_schema(db: sqlite_utils.Database, table: str, rows: Iterable[Row]) -> Iterator[Row]:
+    """Leave out columns that the new file does not have.
+
+    An old file whose schema is lost was read with today's, which may have more.
+    """
+    known = {column.name for column in db.table(table).columns}
+    for row in rows:
+        yield {name: value for name, value in row.items() if name in known}
 
 
 def _insert_messages(db: sqlite_utils.Database, rows: Iterable[Row]) -> None:

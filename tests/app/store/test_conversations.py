@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import dataclasses
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from app.profiles import BUILT_IN, CUSTOM, DocumentMode, Overflow, Profile
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError, StoreError
+from engine.kv.precision import KVSpec
 from tests.app.store.samples import add_chain, add_conversation, add_turn, document
 
 
@@ -229,3 +234,76 @@ def test_what_does_not_exist_is_said(store: ConversationStore, missing_id: int) 
     ):
         with pytest.raises(NotFoundError):
             call()
+
+
+OWN = Profile("Żółć's", KVSpec.parse("0-3:8, 4-:k8v4; warm=2"), None, Overflow.DROP, DocumentMode.SEGMENTS)
+
+
+@pytest.mark.parametrize("profile", [*BUILT_IN, OWN, dataclasses.replace(OWN, name=CUSTOM), None])
+def test_a_conversation_remembers_its_profile(
+    store: ConversationStore, db_path: Path, profile: Profile | None
+) -> None:
+    conversation_id, other_id = add_conversation(store, 1), add_conversation(store, 1)
+    store.set_profile(conversation_id, BUILT_IN[2])
+    store.set_profile(conversation_id, profile)
+    store.close()
+    store = ConversationStore.open(db_path)
+    assert store.conversation(conversation_id).profile == profile
+    assert store.conversation(other_id).profile is None
+    store.close()
+
+
+def profile_text(kv: str = '"8"', max_context: str = "9000", overflow: str = "ask") -> str:
+    rest = f'"overflow": "{overflow}", "document_mode": "whole"'
+    return f'{{"name": "Chat", "kv": {kv}, "max_context": {max_context}, {rest}}}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "{", "3", "null", "[]", '{"name": "Chat"}', "[" * 100_000),
+        profile_text(kv='"7"'),
+        profile_text(kv="8"),
+        profile_text(max_context="1"),
+        profile_text(max_context='"many"'),
+        profile_text(max_context="true"),
+        profile_text(overflow="burn"),
+    ],
+)
+def test_a_profile_that_cannot_be_read_costs_only_itself(
+    store: ConversationStore, db_path: Path, text: str
+) -> None:
+    conversation_id = add_conversation(store, 1)
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("UPDATE conversations SET profile = ?", (text,))
+    assert store.conversation(conversation_id).profile is None
+    assert titles(store) == ["question 0"]
+    store.replace_profile("Chat", OWN)
+    store.set_profile(conversation_id, OWN)
+    assert store.conversation(conversation_id).profile == OWN
+
+
+def test_a_profile_is_replaced_in_all_conversations_that_have_it(store: ConversationStore) -> None:
+    first, second, third, without = (add_conversation(store, 1) for _ in range(4))
+    for conversation_id in (first, second):
+        store.set_profile(conversation_id, OWN)
+    store.set_profile(third, BUILT_IN[0])
+    store.delete(second)
+    as_custom = dataclasses.replace(OWN, name=CUSTOM)
+    store.replace_profile(OWN.name, as_custom)
+    store.undo_delete(second)
+    profiles = [store.conversation(each).profile for each in (first, second, third, without)]
+    assert profiles == [as_custom, as_custom, BUILT_IN[0], None]
+
+
+def test_the_beginning_of_the_context_is_one_of_the_conversations_messages(store: ConversationStore) -> None:
+    conversation_id, other_id = add_conversation(store, 2), add_conversation(store, 2)
+    leaf_id, foreign_id = store.conversation(conversation_id).leaf_id, store.conversation(other_id).leaf_id
+    assert store.conversation(conversation_id).context_from is None
+    store.set_context_from(conversation_id, leaf_id)
+    assert store.conversation(conversation_id).context_from == leaf_id
+    with pytest.raises(NotFoundError):
+        store.set_context_from(conversation_id, foreign_id)
+    assert store.conversation(conversation_id).context_from == leaf_id
+    store.set_context_from(conversation_id, None)
+    assert store.conversation(conversation_id).context_from is None

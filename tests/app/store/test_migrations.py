@@ -11,18 +11,22 @@ import pytest
 import sqlite_utils
 from sqlite_utils import Migrations
 
+from app.profiles import BUILT_IN, CUSTOM, DocumentMode, Overflow, Profile
 from app.store.backups import MAX_COPIES
-from app.store.connection import StoreConnection, migration_names
+from app.store.connection import StoreConnection, create_file, migration_names
 from app.store.conversations import ConversationStore
 from app.store.db import open_store
 from app.store.errors import NewerSchemaError, StoreError
 from app.store.migrations import CONVERSATIONS
 from app.store.records import MessageState
 from app.store.rescue import rescue_store
+from app.store.stray_pages import PAGE_NBYTES, schema_offsets
+from engine.kv.precision import KVSpec
 from tests.app.store.samples import add_chain, add_conversation
 
 ROOT = Path(__file__).parents[3]
-OLD_SCHEMAS = sorted((Path(__file__).parent / "schemas").glob("*.sql"))
+SCHEMAS = Path(__file__).parent / "schemas"
+OLD_SCHEMAS = sorted(SCHEMAS.glob("*.sql"))
 
 
 def add_tags(db: sqlite_utils.Database) -> None:
@@ -38,7 +42,7 @@ def rebuild_the_conversations(db: sqlite_utils.Database) -> None:
     db.executescript("""
         CREATE TABLE rebuilt (
             id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT, renamed, created_at, updated_at, pinned, draft,
-            leaf_id, deleted_at
+            leaf_id, deleted_at, profile, context_from
         );
         INSERT INTO rebuilt SELECT * FROM conversations;
         DROP TRIGGER messages_kept;
@@ -103,6 +107,20 @@ def test_a_file_of_every_older_version_opens_with_all_it_holds(db_path: Path, sc
     assert store.mark_interrupted() == 1
     assert store.message(mine.leaf_id).text == "Good mor"
     assert store.purge_deleted() == 1
+    store.close()
+
+
+def test_profiles_and_the_beginning_of_the_context_are_kept_where_a_file_has_them(db_path: Path) -> None:
+    db_path.parent.mkdir()
+    with closing(sqlite3.connect(db_path)) as conn:
+        conn.executescript((SCHEMAS / "002_profiles.sql").read_text())
+    store, _ = open_store(db_path)
+    first, second = store.conversations()
+    assert first.profile == Profile(
+        CUSTOM, KVSpec.parse("k8v4; warm=2"), 8192, Overflow.DROP, DocumentMode.SEGMENTS
+    )
+    assert first.context_from == 3
+    assert (second.profile, second.context_from) == (None, None)
     store.close()
 
 
@@ -205,6 +223,30 @@ def test_a_damaged_old_file_is_rescued_in_its_own_schema_and_then_migrated(db_pa
     assert "tag" not in "".join(dump(db_path))
     StoreConnection.open(db_path, next_version()).close()
     assert "tag" in "".join(dump(db_path))
+
+
+@pytest.mark.parametrize("is_migrated", [False, True], ids=["old", "migrated"])
+def test_an_older_file_that_has_lost_its_schema_keeps_its_messages(db_path: Path, is_migrated: bool) -> None:
+    db_path.parent.mkdir()
+    create_file(db_path, CONVERSATIONS, stop_before="002_profiles")
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("INSERT INTO conversations (title, created_at, updated_at) VALUES ('Long', '1', '2')")
+    add_chain(db_path, 1, 400, "words " * 40)
+    if is_migrated:
+        store = ConversationStore.open(db_path)
+        store.set_profile(1, BUILT_IN[1])
+        store.close()
+    content = bytearray(db_path.read_bytes())
+    for start in schema_offsets(bytes(content)):
+        content[start : start + PAGE_NBYTES] = bytes(PAGE_NBYTES)
+    db_path.write_bytes(content)
+    store, report = open_store(db_path)
+    assert report.message is not None
+    (long,) = store.conversations()
+    assert long.leaf_id is not None
+    assert len(store.path(long.leaf_id)) == 400
+    assert long.profile == (BUILT_IN[1] if is_migrated else None)
+    store.close()
 
 
 WITHOUT_ROOM_FOR_A_COPY = """
