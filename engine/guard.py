@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import enum
+import math
+import threading
 from dataclasses import dataclass
+
+from engine.memory import MemorySample, PressureLevel
 
 
 class GuardStep(enum.IntEnum):
@@ -41,3 +45,100 @@ class GuardAction:
     reason: str
     sentence: str
     freed_nbytes: int = 0
+
+
+SAMPLES_UNTIL_ACTION = 2
+"""Samples in a row that must be above normal: one alone is a spike."""
+PATIENCE_S = {PressureLevel.WARNING: 4.0, PressureLevel.CRITICAL: 1.0}
+"""Seconds that a step gets to work before the next one is asked for."""
+LAST_PATIENCE_S = {PressureLevel.WARNING: 10.0, PressureLevel.CRITICAL: 3.0}
+"""The same before the steps from `TRIM` on, which cost the user something."""
+CALM_S = 10.0
+"""Seconds of normal memory after which a step is taken back."""
+SAMPLES_UNTIL_LIFTED = 3
+"""Samples in a row below critical that end a pause."""
+MAX_CAUTION = 8
+"""How many times longer than that is waited at most, after steps had to be taken again."""
+
+
+class Guard:
+    """How far up the ladder things should be, from samples of memory alone; any thread may call it.
+
+    It climbs one step at a time while pressure lasts, and comes down one step at a time once memory has been
+    normal for a while. Each time that it has to climb again after it came down, it waits twice as long before
+    it comes down the next time, so that pressure which comes and goes does not make it go up and down.
+
+    Attributes:
+        height: the step that things should be at.
+        reason: the words of the sample that last moved it.
+    """
+
+    def __init__(self) -> None:
+        self.height = GuardStep.NONE
+        self.reason = ""
+        self._lock = threading.Lock()
+        self._told = GuardStep.NONE
+        self._moved_s = -math.inf
+        self._calm_since_s = -math.inf
+        self._pressed_samples = 0
+        self._critical_samples = 0
+        self._bearable_samples = 0
+        self._came_down = False
+        self._caution = 1
+        self._may_pause = True
+
+    def take(self, sample: MemorySample) -> bool:
+        """Consider a sample, newer than the last; return whether the height has changed since that one."""
+        with self._lock:
+            self._count(sample)
+            if self._is_up_due(sample):
+                if self._came_down:
+                    self._caution = min(self._caution * 2, MAX_CAUTION)
+                self._move(GuardStep(self.height + 1), sample)
+            elif self._is_down_due(sample):
+                self._move(GuardStep(self.height - 1), sample)
+            changed = self.height is not self._told
+            self._told = self.height
+            return changed
+
+    def go_on(self) -> None:
+        """Let the user end a pause: none is asked for again until memory has been normal once."""
+        with self._lock:
+            self._may_pause = False
+            if self.height is GuardStep.PAUSE:
+                self.height = GuardStep.TRIM
+
+    def _count(self, sample: MemorySample) -> None:
+        is_normal = sample.level is PressureLevel.NORMAL
+        is_critical = sample.level is PressureLevel.CRITICAL
+        self._pressed_samples = 0 if is_normal else self._pressed_samples + 1
+        self._critical_samples = self._critical_samples + 1 if is_critical else 0
+        self._bearable_samples = 0 if is_critical else self._bearable_samples + 1
+        if is_normal:
+            self._may_pause = True
+            if self.height is GuardStep.NONE and sample.time_s - self._calm_since_s >= CALM_S * MAX_CAUTION:
+                self._caution = 1
+        else:
+            self._calm_since_s = sample.time_s
+
+    def _is_up_due(self, sample: MemorySample) -> bool:
+        if self._pressed_samples < SAMPLES_UNTIL_ACTION or self.height >= self._top():
+            return False
+        patience_s = LAST_PATIENCE_S if self.height + 1 >= GuardStep.TRIM else PATIENCE_S
+        return sample.time_s - self._moved_s >= patience_s[sample.level]
+
+    def _top(self) -> GuardStep:
+        """Return how far the pressure may drive."""
+        may_pause = self._may_pause and self._critical_samples >= SAMPLES_UNTIL_ACTION
+        return GuardStep.PAUSE if may_pause else GuardStep.TRIM
+
+    def _is_down_due(self, sample: MemorySample) -> bool:
+        if self.height is GuardStep.PAUSE:
+            return self._bearable_samples >= SAMPLES_UNTIL_LIFTED * self._caution
+        if self.height is GuardStep.NONE or sample.level is not PressureLevel.NORMAL:
+            return False
+        return sample.time_s - max(self._calm_since_s, self._moved_s) >= CALM_S * self._caution
+
+    def _move(self, height: GuardStep, sample: MemorySample) -> None:
+        self._came_down = height < self.height
+        self.height, self.reason, self._moved_s = height, sample.reason, sample.time_s

@@ -5,31 +5,31 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.memory import available_nbytes
+from engine.control_group import GroupMemory
+from engine.figures import EngineFigures
+from engine.memory import MemoryReading, MemorySample, PressureLevel, available_nbytes
 
-MIB = 1 << 20
+MB = 10**6
 
 
 @pytest.fixture
-def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files of a control group that may take 100 MiB and has taken 60."""
-    monkeypatch.setattr("engine.memory._CGROUP", tmp_path)
-    (tmp_path / "memory.max").write_text(f"{100 * MIB}\n")
-    (tmp_path / "memory.current").write_text(f"{60 * MIB}\n")
-    return tmp_path
+def group(monkeypatch: pytest.MonkeyPatch) -> GroupMemory:
+    """A control group of this process that may take 100 MB and has taken 60."""
+    group = GroupMemory(100 * MB, 60 * MB, Path("/"))
+    monkeypatch.setattr("engine.memory.group_memory", lambda most_nbytes: group)
+    return group
 
 
-def test_a_container_has_what_its_limit_leaves(group: Path) -> None:
-    assert available_nbytes() == 40 * MIB
-    (group / "memory.current").write_text(f"{130 * MIB}\n")
-    assert available_nbytes() == 0
+def test_a_container_has_what_its_limit_leaves(group: GroupMemory) -> None:
+    assert available_nbytes() == 40 * MB
 
 
-def test_copies_of_files_that_nobody_uses_are_free(group: Path) -> None:
-    (group / "memory.stat").write_text(f"anon 1\ninactive_file {25 * MIB}\nactive_file 7\n")
-    assert available_nbytes() == 65 * MIB
-
-
-def test_without_a_limit_the_whole_machine_counts(group: Path) -> None:
-    (group / "memory.max").write_text("max\n")
+def test_without_a_limit_the_whole_machine_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.memory.group_memory", lambda most_nbytes: None)
     assert available_nbytes() == pytest.approx(psutil.virtual_memory().available, rel=0.2)
+
+
+def test_a_sample_tells_of_the_container_where_that_has_less(group: GroupMemory) -> None:
+    reading = MemoryReading(1.0, total_nbytes=8000 * MB, available_nbytes=5000 * MB, group=group)
+    sample = MemorySample.of(reading, EngineFigures(), PressureLevel.NORMAL, "fine")
+    assert (sample.total_nbytes, sample.available_nbytes) == (100 * MB, 40 * MB)
