@@ -6,6 +6,7 @@ import enum
 import functools
 import logging
 import sys
+import threading
 from dataclasses import dataclass
 
 from engine.blas import BlasReport, load_blas
@@ -39,9 +40,20 @@ class Backend:
         return 4 if self.device is Device.CPU else 2
 
 
-@functools.cache
+_starting = threading.Lock()
+
+
 def start_backend() -> Backend:
-    """Prepare MLX and return its backend; the first call must come before anything imports MLX."""
+    """Prepare MLX and return its backend; the first call must come before anything imports MLX.
+
+    Any thread may call it, also two at once: a model is inspected while another one is loaded.
+    """
+    with _starting:
+        return _start()
+
+
+@functools.cache
+def _start() -> Backend:
     blas = load_blas() if sys.platform == "linux" else None
 
     import mlx.core as mx

@@ -38,6 +38,27 @@ def test_starting_names_the_device_that_mlx_uses() -> None:
     assert (device == Device.CPU.name) == (on_cpu == "True")
 
 
+def test_threads_that_start_it_at_once_get_the_same_backend() -> None:
+    code = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from engine import backend
+from engine.backend import start_backend
+looked = []
+together = threading.Barrier(4)
+load_blas = backend.load_blas
+backend.load_blas = lambda: (looked.append(1), load_blas())[1]
+def start(_):
+    together.wait()
+    return start_backend()
+with ThreadPoolExecutor(4) as pool:
+    backends = list(pool.map(start, range(4)))
+print(len({id(one) for one in backends}), len(looked))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["1", "1" if sys.platform == "linux" else "0"]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="MLX brings its own BLAS elsewhere")
 def test_an_unfit_override_is_one_warning_in_the_log() -> None:
     lines = start(override="libm.so.6").splitlines()
