@@ -36,7 +36,7 @@ class Palette:
         code: behind code.
         info, warning, danger and their `_soft`: text and background of notices.
         tier_hot, tier_warm, tier_cold, tier_disk: pages by precision; told apart without colour vision too.
-        chart_weights, chart_cache, chart_rest, chart_idle: what else takes memory.
+        chart_weights, chart_cache, chart_rest, chart_idle, chart_open: what else takes memory.
     """
 
     window: str
@@ -72,6 +72,7 @@ class Palette:
     chart_cache: str
     chart_rest: str
     chart_idle: str
+    chart_open: str
 
     @classmethod
     @cache
