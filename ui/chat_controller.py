@@ -17,6 +17,7 @@ from ui.context_budget import ContextBudget
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.notifications import Notifications
+from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.send_check import SendCheck
 from ui.stored_settings import StoredSettings
@@ -50,6 +51,7 @@ class ChatController(QObject):
         store: ConversationStore,
         engine: EngineThread,
         settings: StoredSettings,
+        profile: CurrentProfile,
         notifications: Notifications,
         view: ChatView,
         composer: Composer,
@@ -59,6 +61,7 @@ class ChatController(QObject):
         self._store = store
         self._engine = engine
         self._settings = settings
+        self._profile = profile
         self._composer = composer
         self._view = view
         self._refused = ""
@@ -68,8 +71,10 @@ class ChatController(QObject):
         self.attachments = DraftAttachments(store, self._counts, self)
         self.stream = ReplyStream(engine, self)
         self._unsaved = UnsavedReplies(store, self)
-        self.session = ConversationSession(store, view, self.stream, self._unsaved, self)
-        self._check = SendCheck(engine, settings, self.session, self.stream, self.attachments, self._budget)
+        self.session = ConversationSession(store, view, self.stream, self._unsaved, profile, self)
+        self._check = SendCheck(
+            engine, settings, profile, self.session, self.stream, self.attachments, self._budget
+        )
         self._meter_timer = QTimer(self)
         self._meter_timer.setInterval(_METER_MS)
         self._meter_timer.timeout.connect(self._refresh)
@@ -86,6 +91,7 @@ class ChatController(QObject):
             lambda: notifications.info("Saved", "What could not be saved before is saved now.")
         )
         settings.changed.connect(self._refresh)
+        profile.changed.connect(self._refresh)
         engine.reply_unsaved.connect(self._unsaved.add)
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
@@ -119,6 +125,8 @@ class ChatController(QObject):
             ),
             None,
         )
+        if unused is not None and unused.id != self.session.conversation_id:
+            self._store.set_profile(unused.id, None)  # it takes the default, as a new one does
         conversation = unused or self._store.create_conversation()
         self.list_changed.emit()
         self.open(conversation.id)
@@ -177,6 +185,7 @@ class ChatController(QObject):
         if refusal:
             self._refuse(refusal)
             return
+        self._profile.keep()
         ids = [attachment.id for attachment in self.attachments.attachments]
         self.session.send(text, ids, self._reply_settings())
         self._composer.set_text("")
@@ -190,6 +199,7 @@ class ChatController(QObject):
         """
         self._unsaved.save()
         self.session.save_draft()
+        self._profile.save()
 
     def shut_down(self) -> None:
         """Stop what runs beside the engine."""
@@ -220,7 +230,7 @@ class ChatController(QObject):
 
     def _reply_settings(self) -> ReplySettings:
         settings = self._settings.value
-        return ReplySettings(settings.sampling, settings.kv, settings.system_prompt)
+        return ReplySettings(settings.sampling, self._profile.value.kv, settings.system_prompt)
 
     def _regenerate(self, message_id: int) -> None:
         refusal = self._check.engine_refusal()

@@ -13,6 +13,7 @@ from app.store.errors import StoreError
 from app.store.records import Message
 from engine.events import PrefillProgress
 from ui.chat.view import ChatView
+from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.unsaved_replies import UnsavedReplies
 
@@ -46,6 +47,7 @@ class ConversationSession(QObject):
         view: ChatView,
         stream: ReplyStream,
         unsaved: UnsavedReplies,
+        profile: CurrentProfile,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -53,6 +55,7 @@ class ConversationSession(QObject):
         self._view = view
         self._stream = stream
         self._unsaved = unsaved
+        self._profile = profile
         self.conversation_id: int | None = None
         self.messages: list[Message] = []
         self.draft = ""
@@ -85,6 +88,7 @@ class ConversationSession(QObject):
         conversation = self._store.conversation(conversation_id)
         self.conversation_id = conversation_id
         self.draft = conversation.draft
+        self._profile.open(conversation)
         self._show_path(conversation.leaf_id)
         self.opened.emit()
 

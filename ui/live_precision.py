@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.settings import Settings
+from app.profiles import Profile
 from engine.events import CacheChanged
 from engine.kv.precision import KVSpec
 from engine.kv.usage import KVUsage
 from ui.engine_thread import EngineThread
-from ui.stored_settings import StoredSettings
+from ui.profiles.current import CurrentProfile
 
 _SETTLE_MS = 300
 """A precision is applied once it has stayed this long: one that is only passed through would cost bits."""
@@ -33,7 +33,7 @@ class HeldCache:
 
 
 class LivePrecision(QObject):
-    """Takes a change of the settings to the engine, and follows what becomes of it.
+    """Takes a change of the profile to the engine, and follows what becomes of it.
 
     Attributes:
         held: the cache as it was last told, None where the engine holds none.
@@ -46,30 +46,40 @@ class LivePrecision(QObject):
 
     def __init__(
         self,
-        settings: StoredSettings,
+        profile: CurrentProfile,
         engine: EngineThread,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self.held: HeldCache | None = None
         self._engine = engine
-        self._wanted = settings.value.kv
+        self._profile = profile
+        self._conversation_id = profile.conversation_id
+        self._wanted = profile.value.kv
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SETTLE_MS)
         self._timer.timeout.connect(self._send)
-        settings.changed.connect(self._on_settings)
+        profile.changed.connect(self._on_profile)
         engine.kv_changed.connect(self._on_kv_changed)
         engine.model_loaded.connect(self._forget)
         engine.model_unloaded.connect(self._forget)
 
-    def _on_settings(self, settings: Settings) -> None:
-        if settings.kv != self._wanted:
-            self._wanted = settings.kv
+    def _on_profile(self, profile: Profile) -> None:
+        if self._profile.conversation_id != self._conversation_id:
+            if self._timer.isActive():
+                self._send()
+            self._conversation_id = self._profile.conversation_id
+            self._wanted = profile.kv
+        elif profile.kv != self._wanted:
+            self._wanted = profile.kv
             self._timer.start()
 
     def _send(self) -> None:
-        self._engine.set_kv(self._wanted)
+        """Change the cache of the conversation whose precision that is, not what is held of another one."""
+        self._timer.stop()
+        if self.held is None or self.held.conversation_id == self._conversation_id:
+            self._engine.set_kv(self._wanted)
 
     def _on_kv_changed(self, conversation_id: int, changed: CacheChanged | None) -> None:
         held = None if changed is None else HeldCache(conversation_id, changed.kv, changed.usage)

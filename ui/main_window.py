@@ -27,6 +27,7 @@ from ui.models.controller import ModelController
 from ui.notifications import Level, Notice, Notifications
 from ui.outside import Outside
 from ui.pane_folding import PaneFolding
+from ui.profiles.current import CurrentProfile
 from ui.stored_settings import StoredSettings
 from ui.theme import CHOICES, Theme, app_icon
 from ui.window_geometry import WindowGeometry
@@ -41,6 +42,7 @@ class MainWindow(QMainWindow):
     Attributes:
         chat: the open conversation and all that is sent in it.
         models: what is loaded and downloaded.
+        profile: the profile of the open conversation.
         precision: the KV precision on its way to the engine, and what the engine holds.
 
     Signals:
@@ -64,14 +66,17 @@ class MainWindow(QMainWindow):
         self._notifications = notifications
         self._engine = engine
         self._outside = Outside(notifications, self)
-        self.models = ModelController(paths, engine, settings, notifications, self)
+        self.profile = CurrentProfile(store, settings, self)
+        self.models = ModelController(paths, engine, settings, self.profile, notifications, self)
         self.centre = CentrePane(self.models.downloads)
         self.view, self.composer = self.centre.view, self.centre.composer
         self.top_bar, self.busy_bar = self.centre.top_bar, self.centre.busy_bar
         self.conversations = ConversationPane(store)
-        self.inspector = InspectorPane(settings)
-        self.chat = ChatController(store, engine, settings, notifications, self.view, self.composer, self)
-        self.precision = LivePrecision(settings, engine, self)
+        self.inspector = InspectorPane(settings, self.profile)
+        self.chat = ChatController(
+            store, engine, settings, self.profile, notifications, self.view, self.composer, self
+        )
+        self.precision = LivePrecision(self.profile, engine, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         DropOverlay(self).dropped.connect(self.chat.add_files)

@@ -11,6 +11,7 @@ from ui.context_budget import ContextBudget, ContextUse, surplus_sentence
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
+from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
 
@@ -24,6 +25,7 @@ class SendCheck:
         self,
         engine: EngineThread,
         settings: StoredSettings,
+        profile: CurrentProfile,
         session: ConversationSession,
         stream: ReplyStream,
         attachments: DraftAttachments,
@@ -31,6 +33,7 @@ class SendCheck:
     ) -> None:
         self._engine = engine
         self._settings = settings
+        self._profile = profile
         self._session = session
         self._stream = stream
         self._attachments = attachments
@@ -62,7 +65,7 @@ class SendCheck:
             text,
             self._attachments.attachments,
             self._engine.loaded,
-            self._settings.value.kv,
+            self._profile.value.kv,
         )
 
     def surplus(self, use: ContextUse) -> str:

@@ -6,20 +6,35 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.settings import DEFAULT_KV, Settings, SettingsError, load_settings, save_settings
+from app.profiles import BUILT_IN, CUSTOM, DEFAULT, DocumentMode, Overflow, Profile
+from app.settings import DEFAULT_CUSTOM, DEFAULT_KV, Settings, SettingsError, load_settings, save_settings
 from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
 from tests.engine.kv.kv_specs import kv_specs
 
 CHOSEN = Settings(
     model="/models/Zażółć \\ model",
-    kv=KVSpec.parse("0-7:8, 8-:k6v4, 12.h3:8; page=128, group=32, hot=2, warm=0, attend=8"),
     sampling=SamplingParams(0.0, 0.5, 40, 0.05, 1.2, 4096, 7),
     system_prompt='Three "quotes" """\nand lines\t',
     theme="dark",
+    memory=MemoryLimits(8 << 30, 1 << 29, 0.75),
+    profile="Żółć's papers",
+    profiles=(
+        Profile(
+            "Żółć's papers",
+            KVSpec.parse("0-7:8, 8-:k6v4, 12.h3:8; page=128, group=32, hot=2, warm=0, attend=8"),
+            32_768,
+            Overflow.DROP,
+            DocumentMode.SEGMENTS,
+        ),
+        dataclasses.replace(BUILT_IN[2], name="Mine"),
+    ),
+    custom=dataclasses.replace(BUILT_IN[1], name=CUSTOM),
 )
 
 
@@ -35,7 +50,7 @@ def write(path: Path, text: str) -> None:
 
 def test_without_a_file_the_defaults_are_used(path: Path) -> None:
     assert load_settings(path) == (Settings(), None)
-    assert Settings().kv is DEFAULT_KV
+    assert (Settings().profile, DEFAULT.kv) == ("Chat", DEFAULT_KV)
     assert not path.parent.exists()
 
 
@@ -50,7 +65,8 @@ def test_settings_come_back_as_they_were_saved(path: Path) -> None:
 def test_the_file_is_plain_toml_without_what_is_unset(path: Path) -> None:
     save_settings(path, dataclasses.replace(Settings(), theme="light"))
     table = tomllib.loads(path.read_text())
-    assert (table["theme"], table["kv"]) == ("light", str(DEFAULT_KV))
+    assert (table["theme"], table["profile"], table["custom"]["kv"]) == ("light", "Chat", str(DEFAULT_KV))
+    assert "kv" not in table
     assert table["sampling"]["temperature"] == Settings().sampling.temperature
     assert "model" not in table
     assert "seed" not in table["sampling"]
@@ -66,7 +82,8 @@ def test_any_text_survives(
     tmp_path_factory: pytest.TempPathFactory, prompt: str, theme: str, kv: KVSpec, seed: int
 ) -> None:
     path = tmp_path_factory.mktemp("settings") / "settings.toml"
-    settings = Settings(None, kv, SamplingParams(seed=seed), prompt, theme)
+    custom = dataclasses.replace(DEFAULT_CUSTOM, kv=kv)
+    settings = Settings(None, SamplingParams(seed=seed), prompt, theme, custom=custom)
     save_settings(path, settings)
     assert load_settings(path) == (settings, None)
 
@@ -92,6 +109,19 @@ def test_a_key_that_is_unknown_is_left_out(path: Path, caplog: pytest.LogCapture
         ("kv_bits = 8.5", "kv"),
         ("kv_bits = true", "kv"),
         ("model = 3", "model"),
+        ("profile = 3", "profile"),
+        ("profiles = 3", "profiles"),
+        ("custom = 3", "custom"),
+        ('[custom]\nname = "Custom"\nkv = "7"', "custom"),
+        ("memory = 3", "memory"),
+        ("[memory]\nmost_nbytes = 0", "memory.most_nbytes"),
+        ("[memory]\nmost_nbytes = 1.5", "memory.most_nbytes"),
+        ("[memory]\nreserve_nbytes = -1", "memory.reserve_nbytes"),
+        ("[memory]\nreserve_nbytes = true", "memory.reserve_nbytes"),
+        ("[memory]\nsafe_share = 0", "memory.safe_share"),
+        ("[memory]\nsafe_share = 1.5", "memory.safe_share"),
+        ("[memory]\nsafe_share = nan", "memory.safe_share"),
+        ('[memory]\nsafe_share = "most"', "memory.safe_share"),
         ("system_prompt = ['a']", "system_prompt"),
         ('theme = "pink"', "theme"),
         ("theme = {}", "theme"),
@@ -120,23 +150,67 @@ def test_a_value_that_cannot_be_used_costs_only_itself(path: Path, text: str, na
     assert settings == expected
 
 
-@pytest.mark.parametrize("bits", [16, 8, 4])
-def test_the_precision_of_the_former_version_is_carried_over(
-    path: Path, bits: int, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("text", "kv"),
+    [
+        ("kv_bits = 16", "16"),
+        ("kv_bits = 4", "4"),
+        ('kv = "k8v4; warm=2"', "k8v4; warm=2"),
+        ('kv_bits = 16\nkv = "k8v4"', "k8v4"),
+    ],
+)
+def test_the_precision_of_a_former_version_becomes_the_settings_without_a_name(
+    path: Path, text: str, kv: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    write(path, f'kv_bits = {bits}\ntheme = "dark"\n')
+    write(path, f'{text}\ntheme = "dark"\n')
     settings, message = load_settings(path)
-    assert settings == Settings(kv=KVSpec.parse(f"{bits}"), theme="dark")
+    custom = Profile(CUSTOM, KVSpec.parse(kv), None, Overflow.ASK, DocumentMode.WHOLE)
+    assert settings == Settings(theme="dark", profile=CUSTOM, custom=custom)
     assert message is None
     assert caplog.messages == []
     save_settings(path, settings)
-    assert "kv_bits" not in path.read_text()
+    assert not {"kv", "kv_bits"} & set(tomllib.loads(path.read_text()))
     assert load_settings(path) == (settings, None)
 
 
-def test_a_precision_of_this_version_wins_over_one_of_the_former(path: Path) -> None:
-    write(path, 'kv_bits = 16\nkv = "k8v4"\n')
-    assert load_settings(path)[0].kv == KVSpec.parse("k8v4")
+@pytest.mark.parametrize("text", ["kv_bits = 8", 'kv = "8"', 'kv = "4"\nprofile = "Chat"'])
+def test_the_former_default_and_a_chosen_profile_stay_what_they_are(path: Path, text: str) -> None:
+    write(path, f"{text}\n")
+    assert load_settings(path) == (Settings(), None)
+
+
+def test_a_limit_in_the_file_is_taken_over(path: Path) -> None:
+    write(path, "[memory]\nmost_nbytes = 3000000000\nodd = 1\n")
+    assert load_settings(path) == (Settings(memory=MemoryLimits(most_nbytes=3_000_000_000)), None)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        'kv = "7"',
+        "max_context = 3",
+        'overflow = "burn"',
+        "document_mode = 1",
+        "name = 3",
+        f'name = "{"x" * 60}"',
+        *(f'name = "{name}"' for name in ("", "Chat", "custom", "MINE")),
+    ],
+)
+def test_a_damaged_profile_is_left_out_and_the_others_stay(path: Path, damage: str) -> None:
+    good = '[[profiles]]\nname = "{}"\nkv = "4"\noverflow = "drop"\ndocument_mode = "segments"\n'
+    bad = tomllib.loads(good.format("Bad"))["profiles"][0] | tomllib.loads(damage)
+    path.parent.mkdir()
+    entries = [tomllib.loads(good.format(name))["profiles"][0] for name in ("Mine", "Other")]
+    path.write_text(tomli_w.dumps({"theme": "dark", "profiles": [entries[0], bad, entries[1]]}))
+    settings, message = load_settings(path)
+    assert [profile.name for profile in settings.profiles] == ["Mine", "Other"]
+    assert settings.profiles[0] == Profile(
+        "Mine", KVSpec.parse("4"), None, Overflow.DROP, DocumentMode.SEGMENTS
+    )
+    assert settings.theme == "dark"
+    assert message is not None
+    assert message.startswith("In settings.toml, profile 2 cannot be used: ")
+    assert message.endswith(". The rest is used without it.")
 
 
 def test_several_values_are_all_named(path: Path) -> None:

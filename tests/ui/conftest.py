@@ -14,7 +14,8 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.paths import AppPaths
-from app.settings import DEFAULT_KV, Settings, save_settings
+from app.profiles import CUSTOM
+from app.settings import DEFAULT_CUSTOM, DEFAULT_KV, Settings, save_settings
 from app.store.conversations import ConversationStore
 from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
@@ -83,7 +84,8 @@ class Desk:
 
     def open_with_model(self, model: Path, sampling: SamplingParams, kv: KVSpec = DEFAULT_KV) -> MainWindow:
         """Open the window and wait until its model is loaded."""
-        settings = Settings(model=str(model), sampling=sampling, kv=kv)
+        custom = dataclasses.replace(DEFAULT_CUSTOM, kv=kv)
+        settings = Settings(model=str(model), sampling=sampling, profile=CUSTOM, custom=custom)
         save_settings(self.paths.settings_file, settings)
         window = self.open()
         window.start([])

@@ -93,7 +93,7 @@ def test_sliders_reach_the_cache_in_mid_reply_and_the_reply_goes_on(
     assert answer.stats.kv == "4; page=64, hot=0, warm=0"
     assert answer.stats.kv_usage.effective == (4, 4)
     desk.close()
-    assert load_settings(desk.paths.settings_file)[0].kv == KVSpec.parse("4; page=64, hot=0, warm=0")
+    assert load_settings(desk.paths.settings_file)[0].custom.kv == KVSpec.parse("4; page=64, hot=0, warm=0")
 
 
 def test_a_lower_precision_applies_at_once_between_replies_and_once_for_many_steps(
@@ -133,7 +133,7 @@ def test_a_higher_precision_is_for_new_pages_and_the_old_ones_are_told_until_the
     assert mixed.cold_pages > old_pages
     assert mixed.effective is not None and 4 < mixed.effective[0] < 16
 
-    window._settings.update(kv=KVSpec.parse("16; page=128, hot=0, warm=0"))
+    window.profile.update(kv=KVSpec.parse("16; page=128, hot=0, warm=0"))
     assert "with the next message" in hint(window)
     ask(window, qtbot, "Well?")
     wait_for_answer(window, qtbot)
@@ -148,7 +148,7 @@ def test_a_change_while_the_prompt_is_read_does_not_disturb_the_reply(
     ask(window, qtbot, QUESTION * 6)
     qtbot.waitUntil(lambda: window.chat.stream.prefill is not None, timeout=WAIT_MS)
     with qtbot.waitSignal(window._engine.kv_changed, timeout=WAIT_MS):
-        window._settings.update(kv=PRESETS["compact"])
+        window.profile.update(kv=PRESETS["compact"])
     assert "with the next message" in hint(window)
     wait_for_answer(window, qtbot)
     answer = window.chat.session.messages[-1]
@@ -166,7 +166,7 @@ def test_a_preset_shows_what_it_costs_with_the_loaded_model(
     for name, spec in PRESETS.items():
         buttons = window.inspector.findChildren(QPushButton)
         next(button for button in buttons if button.text() == name.capitalize()).click()
-        assert desk.chosen().kv == spec
+        assert window.profile.value.kv == spec
         bits = window._engine.loaded.effective_bits_at(spec)
         assert figure(window, "Effective bits of the KV cache") == f"{bits:.1f}"
     assert figure(window, "KV memory at full context").endswith(", 8,192 tokens")
@@ -176,7 +176,7 @@ def test_rules_for_layers_that_the_loaded_model_lacks_are_said(
     desk: Desk, qtbot: QtBot, starter_gguf: Path
 ) -> None:
     window = desk.open_with_model(starter_gguf, SHORT)
-    window._settings.update(kv=KVSpec.parse("0-30:8"))
+    window.profile.update(kv=KVSpec.parse("0-30:8"))
     assert hint(window).startswith(
         "'0-30:8' names what this model does not have; it has layers 0-29, heads 0-2."
     )
@@ -188,7 +188,7 @@ def test_another_conversation_or_model_ends_what_was_known_of_the_cache(
     window = desk.open_with_model(starter_gguf, SHORT, KVSpec.parse("4; page=64, hot=0, warm=0"))
     ask(window, qtbot)
     wait_for_answer(window, qtbot)
-    window._settings.update(kv=EXACT)
+    window.profile.update(kv=EXACT)
     qtbot.waitUntil(lambda: hint(window) != "", timeout=WAIT_MS)
     window.chat.new()
     assert (apart(window), hint(window)) == (("", ""), "")
@@ -207,7 +207,7 @@ def test_what_is_held_is_what_the_engine_tells_and_not_what_was_chosen_since(
     wait_for_answer(window, qtbot)
     assert window.precision.held is not None
     told_kv = KVSpec.parse("6; page=64, hot=0, warm=0")
-    window._settings.update(kv=KVSpec.parse("3; page=64, hot=0, warm=0"))
+    window.profile.update(kv=KVSpec.parse("3; page=64, hot=0, warm=0"))
     window._engine.kv_changed.emit(window.precision.held.conversation_id, CacheChanged(told_kv, held(window)))
     assert window.precision.held is not None
     assert window.precision.held.kv == told_kv
@@ -219,7 +219,7 @@ def test_a_saved_precision_for_another_model_does_not_keep_the_last_model_from_l
 ) -> None:
     window = desk.open_with_model(starter_gguf, SHORT, KVSpec.parse("0-30:8"))
     assert window._engine.loaded is not None
-    assert desk.chosen().kv == DEFAULT_KV
+    assert window.profile.value.kv == DEFAULT_KV
     shown = [label.text() for label in window.centre.notification_bar.findChildren(QLabel)]
     (said,) = [text for text in shown if "'0-30:8'" in text]
     assert "in the window's right pane or with --kv. It is 8 bits now." in said

@@ -6,13 +6,14 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
-from app.settings import Settings
+from app.profiles import Profile
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from ui.inspector.chat_settings import ChatSettings
 from ui.inspector.precision import PrecisionPanel
 from ui.inspector.tabs import PanelTabs
 from ui.live_precision import HeldCache
+from ui.profiles.current import CurrentProfile
 from ui.stored_settings import StoredSettings
 
 _REVEAL_MS = 20
@@ -29,13 +30,15 @@ class InspectorPane(QWidget):
         precision: the KV precision.
     """
 
-    def __init__(self, settings: StoredSettings, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, settings: StoredSettings, profile: CurrentProfile, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self.setObjectName("sidePane")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._settings = settings
+        self._profile = profile
         self.chat = ChatSettings(settings)
-        self.precision = PrecisionPanel(settings.value.kv)
+        self.precision = PrecisionPanel(profile.value.kv)
         self.precision.spec_chosen.connect(self._on_kv)
         self.precision.text_refused.connect(self._reveal_later)
         self.tabs = PanelTabs()
@@ -51,7 +54,7 @@ class InspectorPane(QWidget):
         outer.addWidget(self.tabs)
         self.setMinimumWidth(_MIN_WIDTH)
         self.setMaximumWidth(_MAX_WIDTH)
-        settings.changed.connect(self._on_settings)
+        profile.changed.connect(self._on_profile)
 
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Show the figures of the loaded model; None when there is none."""
@@ -78,9 +81,9 @@ class InspectorPane(QWidget):
             self._precision_area.ensureWidgetVisible(self._to_reveal, 0, 16)
 
     def _on_kv(self, kv: KVSpec) -> None:
-        self._settings.update(kv=kv)
+        self._profile.update(kv=kv)
 
-    def _on_settings(self, settings: Settings) -> None:
-        """Follow a precision that was chosen elsewhere, when a model was loaded."""
-        if settings.kv != self.precision.spec:
-            self.precision.set_spec(settings.kv)
+    def _on_profile(self, profile: Profile) -> None:
+        """Follow a precision that was chosen elsewhere, and that of another conversation."""
+        if profile.kv != self.precision.spec:
+            self.precision.set_spec(profile.kv)

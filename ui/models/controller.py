@@ -23,6 +23,7 @@ from ui.models.chooser import ModelChooser
 from ui.models.downloads import Downloads
 from ui.models.load_sheet import LoadSheet
 from ui.notifications import Notifications
+from ui.profiles.current import CurrentProfile
 from ui.stored_settings import StoredSettings
 
 log = logging.getLogger(__name__)
@@ -46,6 +47,7 @@ class ModelController(QObject):
         paths: AppPaths,
         engine: EngineThread,
         settings: StoredSettings,
+        profile: CurrentProfile,
         notifications: Notifications,
         window: QWidget,
     ) -> None:
@@ -54,6 +56,7 @@ class ModelController(QObject):
         self.downloads = Downloads(self.library, self)
         self._engine = engine
         self._settings = settings
+        self._profile = profile
         self._notifications = notifications
         self._window = window
         self._chooser: ModelChooser | None = None
@@ -83,7 +86,7 @@ class ModelController(QObject):
             return
         path = Path(wanted)
         if path.exists():
-            self._engine.load(path, self._settings.value.kv)
+            self._engine.load(path, self._profile.value.kv)
         else:
             self._notifications.warning(
                 "The last model is gone", f"{path} is no longer there. Choose a model."
@@ -109,9 +112,9 @@ class ModelController(QObject):
     def prepare(self, model: InstalledModel) -> None:
         """Show what a model will take, and load it when the user agrees."""
         parent = self._chooser or self._window
-        sheet = LoadSheet(model, self._settings.value.kv, self._engine.loaded, parent)
+        sheet = LoadSheet(model, self._profile.value.kv, self._engine.loaded, parent)
         if sheet.exec() == LoadSheet.DialogCode.Accepted:
-            self._settings.update(kv=sheet.kv)
+            self._profile.update(kv=sheet.kv)
             self._engine.load(model.path, sheet.kv)
             if self._chooser is not None:
                 self._chooser.accept()
@@ -144,7 +147,7 @@ class ModelController(QObject):
         self._settings.update(model=str(loaded.info.path))
 
     def _on_kv_refused(self, error: PrecisionError) -> None:
-        self._settings.update(kv=DEFAULT_KV)
+        self._profile.update(kv=DEFAULT_KV)
         self._notifications.warning(
             "The KV precision is the default again", f"{error} It is {DEFAULT_KV} bits now."
         )
@@ -156,7 +159,7 @@ class ModelController(QObject):
     def _on_downloaded(self, source: str, model: InstalledModel) -> None:
         self._tell_change()
         if source == STARTER_ID and self._chooser is None and self._engine.state is EngineState.EMPTY:
-            self._engine.load(model.path, self._settings.value.kv)
+            self._engine.load(model.path, self._profile.value.kv)
         elif self._chooser is None:
             self._notifications.info("Download complete", f"{model.title} is here and can be loaded.")
 

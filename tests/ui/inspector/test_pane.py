@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,12 +25,14 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.settings import Settings, load_settings
+from app.store.conversations import ConversationStore
 from engine.kv.precision import PRESETS, KVSpec
 from engine.sampling import SamplingParams
 from tests.app.store.samples import USAGE
 from ui.inspector.pane import InspectorPane
 from ui.inspector.precision_text import PrecisionText
 from ui.live_precision import HeldCache
+from ui.profiles.current import CurrentProfile
 from ui.stored_settings import StoredSettings
 from ui.theme import Theme
 
@@ -40,8 +43,18 @@ def stored(qtbot: QtBot, tmp_path: Path) -> StoredSettings:
 
 
 @pytest.fixture
-def pane(qtbot: QtBot, stored: StoredSettings) -> InspectorPane:
-    pane = InspectorPane(stored)
+def profile(stored: StoredSettings, tmp_path: Path) -> Iterator[CurrentProfile]:
+    store = ConversationStore.open(tmp_path / "conversations.db")
+    profile = CurrentProfile(store, stored)
+    profile.open(store.create_conversation())
+    yield profile
+    profile.save()
+    store.close()
+
+
+@pytest.fixture
+def pane(qtbot: QtBot, stored: StoredSettings, profile: CurrentProfile) -> InspectorPane:
+    pane = InspectorPane(stored, profile)
     qtbot.addWidget(pane)
     pane.show()
     return pane
@@ -155,7 +168,7 @@ def test_the_wheel_gives_no_field_the_focus(
 
 
 def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
-    qtbot: QtBot, pane: InspectorPane, stored: StoredSettings
+    qtbot: QtBot, pane: InspectorPane, profile: CurrentProfile
 ) -> None:
     pane.tabs.show_panel("Precision")
     pane.findChild(QToolButton).click()
@@ -171,7 +184,7 @@ def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
     with qtbot.waitSignal(pane.precision.text_refused), qtbot.waitSignal(pane._reveal_timer.timeout):
         QTest.mousePress(pane.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
     QTest.mouseRelease(pane.windowHandle(), Qt.MouseButton.LeftButton, pos=place)
-    assert stored.value.kv == PRESETS["compact"]
+    assert profile.value.kv == PRESETS["compact"]
 
 
 def test_a_reason_that_appears_below_the_bottom_is_scrolled_to(qtbot: QtBot, pane: InspectorPane) -> None:
@@ -254,9 +267,12 @@ def test_settings_reach_the_disk_by_themselves(
     qtbot.waitUntil(lambda: load_settings(tmp_path / "settings.toml")[0].sampling.temperature == 0.1)
 
 
-def test_a_second_pane_shows_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    chosen = Settings(kv=KVSpec.parse("4"), sampling=SamplingParams(top_p=0.5, seed=3), system_prompt="Hi")
-    pane = InspectorPane(StoredSettings(tmp_path / "settings.toml", chosen))
+def test_a_second_pane_shows_what_was_chosen(
+    qtbot: QtBot, stored: StoredSettings, profile: CurrentProfile
+) -> None:
+    stored.update(sampling=SamplingParams(top_p=0.5, seed=3), system_prompt="Hi")
+    profile.update(kv=KVSpec.parse("4"))
+    pane = InspectorPane(stored, profile)
     qtbot.addWidget(pane)
     assert pane.precision.spec == KVSpec.parse("4")
     assert named(pane, QSlider, "Bits of a cached key").value() == 2
