@@ -14,15 +14,15 @@ import mlx.core as mx
 import numpy as np
 
 from engine.errors import OctavoError
-from engine.kv.growing import GrowingCache
 from engine.kv.heat import Watcher
 from engine.kv.layers import trim_to
+from engine.kv.moving import MovableCache
 
 READ_CHUNK_TOKENS = 256
 """Tokens that a rebuild or a splice reads in one forward pass."""
 
 
-class SequenceCache(GrowingCache):
+class SequenceCache(MovableCache):
     """A cache whose tokens can be taken out, put in, and shared with other sequences."""
 
     @property

@@ -229,6 +229,11 @@ class PagedLayer:
         assert self._keys is not None and self._values is not None
         return self._keys[0, :, : self._num_open], self._values[0, :, : self._num_open]
 
+    def first_open(self, num_tokens: int) -> tuple[mx.array, mx.array]:
+        """Return the keys and values of the first open tokens, each `[kv_heads, tokens, dim]`."""
+        keys, values = self._open_arrays()
+        return keys[:, :num_tokens], values[:, :num_tokens]
+
     def open_page(self, num_tokens: int, page_tokens: int) -> tuple[mx.array, mx.array]:
         """Return the first open tokens as a page's blocks, padded with the last of them.
 

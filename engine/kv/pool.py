@@ -57,6 +57,11 @@ class SlotPool:
         return self.bits < 16
 
     @property
+    def activation_type(self) -> mx.Dtype:
+        """The type of blocks that are not packed, and of scales; there must be slots."""
+        return self.arrays[-1].dtype
+
+    @property
     def nbytes(self) -> int:
         """Bytes of all slots, free ones included, and of the bounds of keys."""
         return self._blocks_nbytes + self._bounds.nbytes
@@ -82,20 +87,28 @@ class SlotPool:
 
     def put(self, blocks: mx.array) -> list[int]:
         """Store blocks, `[blocks, rows, columns]` in the activation type, and return their slots."""
-        encoded = self._encode(blocks)
-        missing = blocks.shape[0] - len(self._free)
+        return self.put_packed(self._encode(blocks))
+
+    def put_packed(self, encoded: Sequence[mx.array]) -> list[int]:
+        """Store blocks as `packed` gives them and return their slots."""
+        num_blocks = encoded[0].shape[0]
+        missing = num_blocks - len(self._free)
         if missing > 0:
             self._grow(max(missing, self.growth), encoded)
-        slots = [self._free.pop() for _ in range(blocks.shape[0])]
+        slots = [self._free.pop() for _ in range(num_blocks)]
         index = mx.array(slots)
         for array, new in zip(self.arrays, encoded, strict=True):
             array[index] = new
         mx.eval(self.arrays)
         return slots
 
+    def packed(self, slots: mx.array) -> tuple[mx.array, ...]:
+        """Return blocks as they lie, shaped as `arrays`."""
+        return tuple(array[slots] for array in self.arrays)
+
     def get(self, slots: mx.array) -> mx.array:
         """Return blocks in the activation type: `[*slots.shape, rows, columns]`, for slots of any shape."""
-        taken = [array[slots] for array in self.arrays]
+        taken = self.packed(slots)
         if not self.is_quantized:
             return taken[0]
         packed, scales, biases = taken
@@ -201,6 +214,19 @@ class SlotPool:
         self.arrays = tuple(room)
         self._free.extend(range(self._num_slots + num_slots - 1, self._num_slots - 1, -1))
         self._num_slots += num_slots
+
+
+def packed_shapes(
+    part: Part, bits: int, head_dim: int, page_tokens: int, group_size: int
+) -> list[tuple[int, int]]:
+    """Return the shapes of one block in `SlotPool.arrays`: `(rows, columns)` of each."""
+    rows, columns, group = head_dim, page_tokens, group_size
+    if part is Part.VALUES:
+        group = value_group(head_dim, group_size)
+        rows, columns = page_tokens, head_dim if bits == 16 else padded_dim(head_dim, group_size)
+    if bits == 16:
+        return [(rows, columns)]
+    return [(rows, columns * bits // 32), (rows, columns // group), (rows, columns // group)]
 
 
 def rotated(values: mx.array) -> mx.array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import mlx.core as mx
 import numpy as np
@@ -15,6 +15,10 @@ from engine.kv.precision import KV_BITS, KVSpec, LayerShape, Tier
 
 LayerArrays = Callable[[int], tuple[mx.array, mx.array]]
 """Gives a layer's keys `[kv_heads, head_dim, page_tokens]` and values `[kv_heads, page_tokens, head_dim]`."""
+
+PackedBlocks = Callable[[int, Part], Iterable[tuple[int, IntArray, Sequence[mx.array]]]]
+"""Gives a layer's keys or values by precision: bits, the KV heads that have them, and their blocks as a pool
+has them."""
 
 
 def _go_on() -> None:
@@ -82,6 +86,44 @@ class PageStore:
         self.pages.add(page)
         self.version += 1
         return page
+
+    def adopt(self, page: Page, blocks: PackedBlocks) -> Page:
+        """Store the blocks of a page that was taken out of a store of the same shapes, as they were there.
+
+        Args:
+            page: without blocks. It gets a number of this store.
+            blocks: gives what `packed_blocks` gave.
+
+        Returns: the page, which has no reference yet.
+        """
+        self._release_abandoned()
+        page.number = next(self._numbers)
+        for layer, shape in self.shapes.items():
+            for part in Part:
+                held = Blocks(*np.zeros((2, shape.num_kv_heads), dtype=np.int64))
+                for bits, heads, packed in blocks(layer, part):
+                    pool = self.pool(layer, part, bits)
+                    held.bits[heads], held.slots[heads] = bits, pool.put_packed(packed)
+                    page.nbytes += len(heads) * pool.block_nbytes
+                _of_part(page, part)[layer] = held
+        self.pages.add(page)
+        self.version += 1
+        return page
+
+    def packed_blocks(
+        self, page: Page, layer: int, part: Part
+    ) -> Iterator[tuple[int, IntArray, tuple[mx.array, ...]]]:
+        """Yield each precision of a page's keys or values in a layer, its KV heads and their blocks."""
+        held = _of_part(page, part)[layer]
+        for bits, heads in _by_bits(held.bits):
+            yield bits, heads, self.pool(layer, part, bits).packed(mx.array(held.slots[heads]))
+
+    def activation_types(self, page: Page, layer: int) -> tuple[mx.Dtype, mx.Dtype]:
+        """Return the types that keys and values have in this layer where they are not packed."""
+        keys, values = (
+            self.pool(layer, part, int(_of_part(page, part)[layer].bits[0])).activation_type for part in Part
+        )
+        return keys, values
 
     def lower_all(
         self, moves: Sequence[tuple[Page, Tier]], spec: KVSpec, check: Callable[[], None] = _go_on

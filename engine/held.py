@@ -1,0 +1,168 @@
+"""The sequences of conversations that were read: the one in hand, and idle ones in memory or on disk."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.kv.blob import BlobError
+from engine.kv.cache import SequenceCache
+from engine.kv.page_map import PageCounters
+from engine.spill import SpilledSequence, SpillFolder
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Held:
+    """A conversation's sequence; `spilled` says where its keys and values are when they are on disk."""
+
+    cache: SequenceCache
+    nbytes: int = 0
+    spilled: SpilledSequence | None = None
+
+
+class HeldSequences:
+    """Keeps the caches of conversations by their ids, as long as one model is loaded.
+
+    One of them is in hand; the others are idle. Idle ones go to disk when room is needed, the one that was in
+    hand longest ago first, and come back when they are taken. What cannot go there, or does not come back
+    whole, is given up: its conversation is read again, which nobody is told but the log and the counters.
+
+    Attributes:
+        counters: what happened to pages.
+        conversation_id: whose sequence is in hand, None for none.
+    """
+
+    def __init__(self, spill_root: Path | None) -> None:
+        self.counters = PageCounters()
+        self.conversation_id: int | None = None
+        self._held: dict[int, _Held] = {}
+        self._folder = None if spill_root is None else SpillFolder(spill_root)
+
+    @property
+    def in_hand(self) -> SequenceCache | None:
+        """The sequence of the conversation that was taken or kept last."""
+        held = None if self.conversation_id is None else self._held.get(self.conversation_id)
+        return None if held is None else held.cache
+
+    @property
+    def idle_nbytes(self) -> int:
+        """Bytes that idle sequences take in memory."""
+        return sum(held.cache.nbytes for held in self._idle_in_memory())
+
+    def nbytes_of(self, conversation_id: int) -> int:
+        """Return the bytes that a conversation's sequence takes in memory, or will when it is taken."""
+        held = self._held.get(conversation_id)
+        if held is None:
+            return 0
+        return held.nbytes if held.spilled else held.cache.nbytes
+
+    def take(self, conversation_id: int) -> SequenceCache | None:
+        """Return a conversation's sequence as it was left, from disk if it is there; None where none is held.
+
+        It is in hand then. The one that was, becomes idle.
+        """
+        held = self._held.pop(conversation_id, None)
+        self.conversation_id = conversation_id
+        if held is None:
+            return None
+        if held.spilled is not None and not self._restore(conversation_id, held, held.spilled):
+            return None
+        self._held[conversation_id] = held  # the last one is the one that was in hand last
+        return held.cache
+
+    def keep(self, conversation_id: int, cache: SequenceCache) -> None:
+        """Hold a sequence for a conversation, instead of the one that it had, and have it in hand."""
+        former = self._held.get(conversation_id)
+        if former is None or former.cache is not cache:
+            self.forget(conversation_id)
+            self._held[conversation_id] = _Held(cache)
+        self.conversation_id = conversation_id
+
+    def forget(self, conversation_id: int) -> None:
+        """Give the memory, or the file, of a conversation's sequence back."""
+        held = self._held.pop(conversation_id, None)
+        if held is not None:
+            self._drop(held)
+        if conversation_id == self.conversation_id:
+            self.conversation_id = None
+
+    def make_room(self, nbytes: int) -> int:
+        """Spill idle sequences until so many bytes are free; return the bytes that this gave back."""
+        freed = 0
+        for conversation_id, held in list(self._held.items()):
+            if freed >= nbytes:
+                break
+            if conversation_id != self.conversation_id and held.spilled is None:
+                freed += self._spill(conversation_id, held)
+        return freed
+
+    def spill_idle(self) -> int:
+        """Spill all idle sequences; return the bytes that this gave back."""
+        return self.make_room(self.idle_nbytes)
+
+    def count_hits(self, num_pages: int) -> None:
+        """Count pages that a reply found in memory."""
+        self._count(hits=num_pages)
+
+    def close(self) -> None:
+        """Give everything back; what is taken after that is not there."""
+        for conversation_id in list(self._held):
+            self.forget(conversation_id)
+        if self._folder is not None:
+            self._folder.close()
+
+    def _idle_in_memory(self) -> list[_Held]:
+        return [
+            held
+            for conversation_id, held in self._held.items()
+            if conversation_id != self.conversation_id and held.spilled is None
+        ]
+
+    def _spill(self, conversation_id: int, held: _Held) -> int:
+        """Take a sequence out of memory, to disk where that is possible; return the bytes it had."""
+        held.nbytes, num_pages = held.cache.nbytes, held.cache.num_pages
+        if self._folder is None or not held.cache.can_move:
+            self._give_up(conversation_id, held, "its keys and values cannot go to disk")
+            return held.nbytes
+        try:
+            held.spilled = self._folder.spill(held.cache)
+        except OSError as error:
+            self._give_up(conversation_id, held, error)
+            return held.nbytes
+        self._count(spills=num_pages)
+        log.info("Spilled conversation %d: %d pages", conversation_id, num_pages)
+        return held.nbytes
+
+    def _restore(self, conversation_id: int, held: _Held, spilled: SpilledSequence) -> bool:
+        assert self._folder is not None
+        try:
+            self._folder.restore(spilled, held.cache)
+        except (OSError, BlobError) as error:
+            self._give_up(conversation_id, held, error)
+            return False
+        except BaseException:
+            held.cache.close()
+            raise
+        held.spilled = None
+        self._count(restores=held.cache.num_pages)
+        log.info("Restored conversation %d: %d pages", conversation_id, held.cache.num_pages)
+        return True
+
+    def _give_up(self, conversation_id: int, held: _Held, why: object) -> None:
+        self._count(evictions=held.cache.num_pages)
+        log.warning("Conversation %d will be read again: %s", conversation_id, why)
+        self._held.pop(conversation_id, None)
+        self._drop(held)
+
+    def _drop(self, held: _Held) -> None:
+        if held.spilled is not None and self._folder is not None:
+            self._folder.discard(held.spilled)
+        held.cache.close()
+
+    def _count(self, **added: int) -> None:
+        counts = {name: getattr(self.counters, name) + more for name, more in added.items()}
+        self.counters = dataclasses.replace(self.counters, **counts)

@@ -1,0 +1,120 @@
+"""Taking a sequence's keys and values out of memory and back, so that it goes on as if they had stayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import mlx.core as mx
+
+from engine.kv.blob import Blob, BlobFormat
+from engine.kv.codec import OpenArrays, OpenHeader, decode_open, decode_page, encode_open, encode_page
+from engine.kv.growing import GrowingCache
+from engine.kv.page import BoolArray, Page
+from engine.kv.page_table import PageReference
+
+
+@dataclass(frozen=True, eq=False)
+class _Outside:
+    """What stays here of a sequence whose keys and values are elsewhere.
+
+    Attributes:
+        form: what its blobs have in common, None where there are none.
+        num_pages: how many pages were handed over.
+        references: which of these pages the sequence reads, in order, and which of their tokens.
+        open_header: the open tokens; none where nothing was handed over of them.
+    """
+
+    form: BlobFormat | None
+    num_pages: int
+    references: tuple[tuple[int, BoolArray], ...]
+    open_header: OpenHeader
+
+
+class MovableCache(GrowingCache):
+    """A cache whose keys and values can leave memory and come back, bit for bit.
+
+    Between the two it cannot be used, but knows its precision, its pins and where its attention went.
+    """
+
+    _outside: _Outside | None = None
+
+    @property
+    def can_move(self) -> bool:
+        """Whether keys and values can leave: only where every layer is paged."""
+        return not self._others
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the keys and values have left."""
+        return self._outside is not None
+
+    @property
+    def num_pages(self) -> int:
+        """How many pages it has, here or outside."""
+        return self._outside.num_pages if self._outside else len(self._distinct_pages())
+
+    def _distinct_pages(self) -> list[Page]:
+        return list(dict.fromkeys(reference.page for reference in self._table.references))
+
+    def move_out(self, write: Callable[[Blob], None]) -> None:
+        """Hand over all pages and the open tokens, one blob at a time, and give their memory back.
+
+        Where `write` raises, nothing has changed.
+        """
+        mx.synchronize()
+        table = self._table
+        form = self._format() if self.num_tokens else None
+        pages = self._distinct_pages()
+        header = OpenHeader(table.open_tokens, table.open_positions)
+        if form is not None:
+            for page in pages:
+                write(encode_page(page, form, self._store))
+            if header.tokens:
+                write(encode_open(header, self._open_arrays(), form))
+        references = tuple((pages.index(reference.page), reference.valid) for reference in table.references)
+        self._outside = _Outside(form, len(pages), references, header)
+        table.set_references(())
+        for layer in self._paged:
+            layer.clear()
+        self._store.defragment()
+
+    def move_in(self, blobs: Iterator[Blob]) -> None:
+        """Take back what `move_out` handed over, in the same order.
+
+        Raises:
+            BlobError: something else came; the cache is good for nothing but to be closed.
+        """
+        outside = self._outside
+        assert outside is not None
+        if outside.form is not None:
+            pages = [decode_page(next(blobs), outside.form, self._store) for _ in range(outside.num_pages)]
+            self._table.set_references(
+                [PageReference(pages[index], valid) for index, valid in outside.references]
+            )
+            if outside.open_header.tokens:
+                self._reopen_with(decode_open(next(blobs), outside.form)[1])
+        for layer in self._paged:
+            layer.offset = self._table.next_position
+        self._outside = None
+
+    def _reopen_with(self, arrays: OpenArrays) -> None:
+        for layer in self._paged:
+            layer.set_open(*arrays[layer.number], self._table.next_position)
+            mx.eval(layer.state)
+
+    def _open_arrays(self) -> OpenArrays:
+        """Return the keys and values of the tokens that the table has; a queued pass may have put more."""
+        count = len(self._table.open_tokens)
+        return {layer.number: layer.first_open(count) for layer in self._paged}
+
+    def _format(self) -> BlobFormat:
+        """Return what the blobs of this sequence have in common; it must have tokens."""
+        if self._table.open_tokens:
+            types = {
+                number: (keys.dtype, values.dtype) for number, (keys, values) in self._open_arrays().items()
+            }
+        else:
+            page = self._table.references[0].page
+            types = {number: self._store.activation_types(page, number) for number in self._store.shapes}
+        return BlobFormat.of(self._store, types)
