@@ -79,20 +79,21 @@ def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
 
     "16 bits" are the activations' own type, which is float32 on the CPU.
     """
-    return math.ceil(kv.kv_nbytes_per_token(_shapes(info), backend.activation_nbytes))
+    return math.ceil(kv.kv_nbytes_per_token(layer_shapes(info), backend.activation_nbytes))
 
 
 def kv_nbytes(info: ModelInfo, backend: Backend, kv: KVSpec, num_tokens: int) -> int:
     """Return the most bytes that the KV cache takes while a text grows to `num_tokens`."""
-    return math.ceil(room.kv_nbytes(kv, num_tokens, _shapes(info), backend.activation_nbytes))
+    return math.ceil(room.kv_nbytes(kv, num_tokens, layer_shapes(info), backend.activation_nbytes))
 
 
 def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
     """Return the bits that a cached number costs on average in a cold page, with scales and biases."""
-    return kv.effective_bits(_shapes(info), backend.activation_nbytes)
+    return kv.effective_bits(layer_shapes(info), backend.activation_nbytes)
 
 
-def _shapes(info: ModelInfo) -> list[LayerShape]:
+def layer_shapes(info: ModelInfo) -> list[LayerShape]:
+    """Return what each layer of a model caches in pages, in order."""
     return [LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)] * info.num_layers
 
 
