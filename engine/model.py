@@ -13,17 +13,25 @@ from engine import chat_template
 from engine.backend import Backend
 from engine.model_info import ModelInfo
 from engine.parameters import named_parameters
-from engine.tokens import TokenCounter, encode
+from engine.spans import DocumentRange, Prompt, prompt_spans
+from engine.tokens import TokenCounter, encode, encode_with_offsets
 
 Role = Literal["system", "user", "assistant"]
 
 
 @dataclass(frozen=True)
 class ChatMessage:
-    """One turn as the model reads it."""
+    """One turn as the model reads it.
+
+    Attributes:
+        role: whose it is.
+        content: its words, those of its documents included.
+        documents: where these stand in it, in order.
+    """
 
     role: Role
     content: str
+    documents: tuple[DocumentRange, ...] = ()
 
 
 class Model:
@@ -60,6 +68,22 @@ class Model:
         turns = [{"role": message.role, "content": message.content} for message in messages]
         text = chat_template.render(self.tokenizer, turns, add_generation_prompt=add_generation_prompt)
         return encode(self.tokenizer._tokenizer, text)
+
+    def prompt(self, messages: Sequence[ChatMessage]) -> Prompt:
+        """Return a conversation that waits for an answer: the tokens of `render`, and what they are.
+
+        Where Python code has a part in encoding, nothing says which token is where, and there are no spans.
+
+        Raises:
+            ModelError: the template refuses the conversation in every form.
+        """
+        text = self._write([{"role": message.role, "content": message.content} for message in messages])
+        tokens, offsets = encode_with_offsets(self.tokenizer._tokenizer, text)
+        spans = () if offsets is None else prompt_spans(messages, text, offsets, self._write)
+        return Prompt(tokens, spans)
+
+    def _write(self, turns: list[chat_template.Turn]) -> str:
+        return chat_template.render(self.tokenizer, turns, add_generation_prompt=True)
 
     def token_counter(self) -> TokenCounter:
         """Return a counter with a tokenizer of its own, for use on another thread."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tokenizers import Tokenizer
@@ -44,6 +44,16 @@ class TokenCounter:
                 tokens += self._count(piece)
         return tokens
 
+    def decode(self, tokens: Sequence[int]) -> str:
+        """Return the text of tokens, special ones included.
+
+        It does not wait for a count on another thread, which a widget could not do.
+        """
+        if self._fast is not None:
+            return self._fast.decode(list(tokens), skip_special_tokens=False)
+        assert self._slow is not None
+        return str(self._slow.decode(list(tokens)))
+
     def _count(self, piece: str) -> int:
         if self._fast is not None:
             return len(encode_fast(self._fast, piece))
@@ -58,6 +68,20 @@ def encode(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
         return encode_fast(backend, text)
     ids: list[int] = tokenizer.encode(text, add_special_tokens=False)
     return ids
+
+
+def encode_with_offsets(
+    tokenizer: PreTrainedTokenizerBase, text: str
+) -> tuple[list[int], list[tuple[int, int]] | None]:
+    """Return the tokens of `text` as `encode` does, and where each begins and ends in it.
+
+    None for the places where Python code has a part in encoding.
+    """
+    backend = fast_backend(tokenizer)
+    if backend is None:
+        return encode(tokenizer, text), None
+    encoding: Any = backend.encode_batch([text], add_special_tokens=False)[0]
+    return encoding.ids, encoding.offsets
 
 
 def fast_backend(tokenizer: PreTrainedTokenizerBase) -> Tokenizer | None:

@@ -12,7 +12,7 @@ from engine.cancel import CancelToken
 from engine.errors import Cancelled
 from engine.gguf.header import read_header
 from engine.gguf.tokenizer import build_tokenizer
-from engine.tokens import PIECE_CHARACTERS, TokenCounter, encode
+from engine.tokens import PIECE_CHARACTERS, TokenCounter, encode, encode_with_offsets
 from tests.engine.folders import byte_tokenizer
 
 
@@ -112,6 +112,21 @@ def test_other_threads_run_while_a_long_text_is_counted(starter_tokenizer: PreTr
     assert turns >= 10
 
 
+@given(text=st.text())
+@settings(deadline=None)
+def test_tokens_decode_to_their_text_and_say_where_they_stand_in_it(text: str) -> None:
+    tokens, offsets = encode_with_offsets(byte_tokenizer(), text)
+
+    assert tokens == encode(byte_tokenizer(), text)
+    assert _BYTE_COUNTER.decode(tokens) == text
+    # One token a byte, so a character is as many tokens as its UTF-8 has bytes.
+    assert offsets == [(at, at + 1) for at, letter in enumerate(text) for _ in letter.encode()]
+
+
+def test_special_tokens_are_decoded_too() -> None:
+    assert _BYTE_COUNTER.decode([97, 256]) == "a<end>"
+
+
 def test_a_slow_tokenizer_counts_as_well() -> None:
     class Words(PreTrainedTokenizerFast):
         def encode(self, text: str, **options: object) -> list[int]:
@@ -121,3 +136,5 @@ def test_a_slow_tokenizer_counts_as_well() -> None:
 
     assert TokenCounter(tokenizer).count("three small words") == 3
     assert encode(tokenizer, "three small words") == [5, 5, 5]
+    assert encode_with_offsets(tokenizer, "three small words") == ([5, 5, 5], None)
+    assert TokenCounter(tokenizer).decode([97, 98]) == "ab"

@@ -1,0 +1,191 @@
+"""Which tokens of a prompt are which message, which document, which answer."""
+
+from __future__ import annotations
+
+import dataclasses
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.chat_template import Turn
+from engine.kv.page_map import SpanKind, TextSpan
+
+if TYPE_CHECKING:
+    from engine.model import ChatMessage
+
+Render = Callable[[list[Turn]], str]
+"""Writes turns in a model's template, with the marker of the answer that is to come."""
+
+OWN_SYSTEM_PROMPT = "The model's own"
+"""Title of a system prompt that the template brings along."""
+
+_KINDS = {"system": SpanKind.SYSTEM, "user": SpanKind.USER, "assistant": SpanKind.ASSISTANT}
+_REASONING_END = "</think>"
+_TITLE_CHARACTERS = 80
+_MARKER_WORDS = 3
+"""What stands before the first message and has more words than this is a system prompt, not only markers."""
+
+
+@dataclass(frozen=True)
+class DocumentRange:
+    """Where a document stands in the content of a message: characters `start` to `stop`."""
+
+    title: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A conversation in the words of a model's template.
+
+    Attributes:
+        tokens: its ids.
+        spans: what they are, in order and without overlap. What the template rewrote has none. The last one
+            is the marker of the answer that is to come; its title is empty.
+    """
+
+    tokens: list[int]
+    spans: tuple[TextSpan, ...]
+
+    def held_spans(self, num_held: int) -> tuple[TextSpan, ...]:
+        """Return the spans of what a cache holds: a beginning of the prompt, or all of it and some answer."""
+        spans = [span for span in self.spans if span.start < num_held]
+        held = [dataclasses.replace(span, stop=min(span.stop, num_held)) for span in spans]
+        if num_held > len(self.tokens):
+            is_begun = (
+                bool(held) and held[-1].kind is SpanKind.ASSISTANT and held[-1].stop == len(self.tokens)
+            )
+            start = held.pop().start if is_begun else len(self.tokens)
+            held.append(TextSpan(SpanKind.ASSISTANT, "", start, num_held))
+        return tuple(held)
+
+
+@dataclass(frozen=True)
+class _Stretch:
+    """Characters `start` to `stop` of a rendered conversation."""
+
+    kind: SpanKind
+    title: str
+    start: int
+    stop: int
+
+
+def prompt_spans(
+    messages: Sequence[ChatMessage], text: str, offsets: Sequence[tuple[int, int]], render: Render
+) -> tuple[TextSpan, ...]:
+    """Return what the tokens of a rendered conversation are.
+
+    A message is found by its words behind the marker that introduces it, so that the same words elsewhere are
+    not taken for it. A marker counts to what it introduces, a token across a border to what it begins in.
+
+    Args:
+        messages: the conversation.
+        text: what `render` made of it.
+        offsets: the first character of each token in `text`, and the one behind its last.
+        render: called once more, with other words, to see the markers alone.
+    """
+    template = _Template.of(messages, render)
+    stretches, cursor = [], 0
+    if template.own_prompt:
+        cursor = len(template.own_prompt)
+        stretches.append(_Stretch(SpanKind.SYSTEM, OWN_SYSTEM_PROMPT, 0, cursor))
+    for message, marker in zip(messages, template.markers, strict=True):
+        found = list(_find(message, marker, text, cursor))
+        stretches.extend(found)
+        cursor = found[-1].stop if found else cursor
+    start = len(text) - len(template.ending)
+    if start >= cursor and text.endswith(template.ending):
+        stretches.append(_Stretch(SpanKind.ASSISTANT, "", start, len(text)))
+    return tuple(_in_tokens(stretches, offsets))
+
+
+def _find(message: ChatMessage, marker: str | None, text: str, cursor: int) -> Iterator[_Stretch]:
+    """Yield the parts of a message that are found from `cursor` on; nothing where it was rewritten.
+
+    A template may leave out white space around it, and the reasoning before an answer.
+    """
+    if marker is None:
+        return
+    answer = message.content.rpartition(_REASONING_END)[2].strip()
+    for words in dict.fromkeys((message.content, message.content.strip(), answer)):
+        start = text.find(marker + words, cursor)
+        if words and start >= 0 and (marker.strip() or start == cursor):
+            inside = start + len(marker)
+            yield from _parts(
+                message, answer, start, inside - message.content.rindex(words), inside + len(words)
+            )
+            return
+
+
+def _parts(message: ChatMessage, answer: str, start: int, shift: int, stop: int) -> Iterator[_Stretch]:
+    """Yield the documents of a message, then its own words.
+
+    Args:
+        message: what stands in the text from `start`, its marker included, to `stop`.
+        answer: its words without reasoning.
+        start: where it begins.
+        shift: from a place in its content to the same in the text.
+        stop: where it ends.
+    """
+    own = 0
+    for document in message.documents:
+        end = min(document.stop + shift, stop)
+        yield _Stretch(SpanKind.DOCUMENT, document.title, start, end)
+        start, own = end, document.stop
+    if start < stop:
+        words = message.content[own:].strip() if own else answer
+        yield _Stretch(_KINDS[message.role], _title(words or message.content), start, stop)
+
+
+def _title(text: str) -> str:
+    """Return the first words of a message in one line."""
+    line = " ".join(text[: 4 * _TITLE_CHARACTERS].split())
+    return line if len(line) <= _TITLE_CHARACTERS else f"{line[: _TITLE_CHARACTERS - 1].rstrip()}…"
+
+
+def _in_tokens(stretches: Sequence[_Stretch], offsets: Sequence[tuple[int, int]]) -> Iterator[TextSpan]:
+    for stretch in stretches:
+        start, stop = (bisect_left(offsets, (place,)) for place in (stretch.start, stretch.stop))
+        if start < stop:
+            yield TextSpan(stretch.kind, stretch.title, start, stop)
+
+
+@dataclass(frozen=True)
+class _Template:
+    """What a template puts around messages.
+
+    Attributes:
+        own_prompt: a system prompt that it brings along, empty without one.
+        markers: what introduces each message, None for one that it leaves out.
+        ending: what follows the last message.
+    """
+
+    own_prompt: str
+    markers: list[str | None]
+    ending: str
+
+    @classmethod
+    def of(cls, messages: Sequence[ChatMessage], render: Render) -> _Template:
+        """Render the messages with other words, with an answer and a question more to compare with."""
+        roles = [*(message.role for message in messages), "assistant", "user"]
+        words = [f"90817263{number:06}" for number in range(len(roles))]  # what no template changes
+        text = render([{"role": role, "content": word} for role, word in zip(roles, words, strict=True)])
+        markers: list[str | None] = []
+        for word in words:
+            before, found, behind = text.partition(word)
+            markers.append(before if found else None)
+            text = behind if found else text
+        own_prompt = "" if messages[0].role == "system" else _own_prompt(markers[0] or "", markers[-1] or "")
+        if markers[0]:
+            markers[0] = markers[0][len(own_prompt) :]
+        return cls(own_prompt, markers[:-2], text)
+
+
+def _own_prompt(first: str, later: str) -> str:
+    """Return what introduces the first message and no later one, if that is more than markers."""
+    ends = zip(reversed(first), reversed(later), strict=False)
+    shared = next((at for at, (one, other) in enumerate(ends) if one != other), len(later))
+    own = first[: -shared or None]
+    return own if len(own.split()) > _MARKER_WORDS else ""
