@@ -54,7 +54,7 @@ PATIENCE_S = {PressureLevel.WARNING: 4.0, PressureLevel.CRITICAL: 1.0}
 LAST_PATIENCE_S = {PressureLevel.WARNING: 10.0, PressureLevel.CRITICAL: 3.0}
 """The same before the steps from `TRIM` on, which cost the user something."""
 CALM_S = 10.0
-"""Seconds of normal memory after which a step is taken back."""
+"""Seconds of normal memory, with some to spare, after which a step is taken back."""
 SAMPLES_UNTIL_LIFTED = 3
 """Samples in a row below critical that end a pause."""
 MAX_CAUTION = 8
@@ -110,16 +110,16 @@ class Guard:
 
     def _count(self, sample: MemorySample) -> None:
         is_normal = sample.level is PressureLevel.NORMAL
+        is_calm = is_normal and sample.has_spare
         is_critical = sample.level is PressureLevel.CRITICAL
         self._pressed_samples = 0 if is_normal else self._pressed_samples + 1
         self._critical_samples = self._critical_samples + 1 if is_critical else 0
         self._bearable_samples = 0 if is_critical else self._bearable_samples + 1
-        if is_normal:
-            self._may_pause = True
-            if self.height is GuardStep.NONE and sample.time_s - self._calm_since_s >= CALM_S * MAX_CAUTION:
-                self._caution = 1
-        else:
+        self._may_pause = self._may_pause or is_normal
+        if not is_calm:
             self._calm_since_s = sample.time_s
+        elif self.height is GuardStep.NONE and self._calm_s(sample) >= CALM_S * MAX_CAUTION:
+            self._caution, self._came_down = 1, False
 
     def _is_up_due(self, sample: MemorySample) -> bool:
         if self._pressed_samples < SAMPLES_UNTIL_ACTION or self.height >= self._top():
@@ -135,9 +135,11 @@ class Guard:
     def _is_down_due(self, sample: MemorySample) -> bool:
         if self.height is GuardStep.PAUSE:
             return self._bearable_samples >= SAMPLES_UNTIL_LIFTED * self._caution
-        if self.height is GuardStep.NONE or sample.level is not PressureLevel.NORMAL:
-            return False
-        return sample.time_s - max(self._calm_since_s, self._moved_s) >= CALM_S * self._caution
+        return self.height is not GuardStep.NONE and self._calm_s(sample) >= CALM_S * self._caution
+
+    def _calm_s(self, sample: MemorySample) -> float:
+        """Return the seconds since memory was not calm, or the height was another."""
+        return sample.time_s - max(self._calm_since_s, self._moved_s)
 
     def _move(self, height: GuardStep, sample: MemorySample) -> None:
         self._came_down = height < self.height

@@ -84,6 +84,7 @@ class MemorySample:
         engine: what the engine says of itself.
         level: how short memory is.
         reason: that in words, for people; says what is fine where nothing is short.
+        has_spare: whether nothing is even near to being short.
     """
 
     time_s: float
@@ -100,10 +101,16 @@ class MemorySample:
     engine: EngineFigures
     level: PressureLevel
     reason: str
+    has_spare: bool = True
 
     @classmethod
     def of(
-        cls, reading: MemoryReading, engine: EngineFigures, level: PressureLevel, reason: str
+        cls,
+        reading: MemoryReading,
+        engine: EngineFigures,
+        level: PressureLevel,
+        reason: str,
+        has_spare: bool = True,
     ) -> MemorySample:
         """Return a reading with what the engine says and the judgement."""
         group = reading.group
@@ -123,6 +130,7 @@ class MemorySample:
             engine=engine,
             level=level,
             reason=reason,
+            has_spare=has_spare,
         )
 
 

@@ -54,7 +54,6 @@ class MemoryMonitor:
         self._subscribers: tuple[Subscriber, ...] = ()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._level = PressureLevel.NORMAL
         self._quiet_since_s: float | None = None
         self._has_failed = False
 
@@ -97,15 +96,14 @@ class MemoryMonitor:
         """Return what is so now, None where the sensor fails."""
         try:
             reading = self._sensor()
-            pressure = judge(reading, self._limits(), self._level)
+            pressure = judge(reading, self._limits())
         except Exception:
             if not self._has_failed:
                 log.exception("Memory cannot be read; it is tried again every %s s", self._interval_s)
             self._has_failed = True
             return None
         self._has_failed = False
-        self._level = pressure.level
-        return MemorySample.of(reading, figures.latest(), pressure.level, pressure.reason)
+        return MemorySample.of(reading, figures.latest(), pressure.level, pressure.reason, pressure.has_spare)
 
     def _pause_s(self, sample: MemorySample) -> float:
         """Return the seconds until the next sample."""

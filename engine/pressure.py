@@ -1,8 +1,8 @@
 """Judges whether memory is short, from what matters to the people at this computer.
 
 A false alarm costs more than a late one. Old swap in use, a page cache that fills the memory, or a program
-that takes much and leaves enough, are no pressure. A level is entered at one threshold and left at an easier
-one, so that figures which waver around a threshold do not waver between levels.
+that takes much and leaves enough, are no pressure. What waits for calm waits until there is room to spare, so
+that figures which waver around a threshold do not drive anything up and down.
 """
 
 from __future__ import annotations
@@ -14,16 +14,23 @@ from engine.memory import MemoryReading, PressureLevel
 from engine.memory_limits import MemoryLimits
 from engine.wording import format_nbytes
 
-LEAVING = 1.5
-"""A level is left when there is this many times the room at which it is entered."""
+SPARE = 1.3
+"""There is room to spare where there is this many times as much as makes the first level."""
 
 
 @dataclass(frozen=True)
 class Pressure:
-    """How short memory is, and why in words."""
+    """How short memory is.
+
+    Attributes:
+        level: how much.
+        reason: why, in words.
+        has_spare: whether nothing is even near to being short.
+    """
 
     level: PressureLevel
     reason: str
+    has_spare: bool
 
 
 @dataclass(frozen=True)
@@ -48,29 +55,27 @@ _STALLED = {PressureLevel.WARNING: (0.10, 0.15), PressureLevel.CRITICAL: (0.30, 
 
 With more memory free, others wait inside limits of their own.
 """
-_SWAPPED = {PressureLevel.WARNING: (10 * _MB, 0.10), PressureLevel.CRITICAL: (100 * _MB, 0.05)}
+_SWAPPED = {PressureLevel.WARNING: (20 * _MB, 0.10), PressureLevel.CRITICAL: (100 * _MB, 0.05)}
 """Bytes a second that are written to swap, and the share of memory below which that counts.
 
 With more memory free, the system only puts away what nobody has used for long.
 """
 
 
-def judge(
-    reading: MemoryReading, limits: MemoryLimits, before: PressureLevel = PressureLevel.NORMAL
-) -> Pressure:
-    """Return the level of a reading and its reason; `before` is the level of the reading before it."""
+def judge(reading: MemoryReading, limits: MemoryLimits) -> Pressure:
+    """Return how short memory is by one reading."""
     for level in (PressureLevel.CRITICAL, PressureLevel.WARNING):
-        slack = LEAVING if before >= level else 1.0
-        reason = next(_reasons(reading, limits, level, slack), None)
+        reason = next(_reasons(reading, limits, level), None)
         if reason is not None:
-            return Pressure(level, reason)
-    return Pressure(PressureLevel.NORMAL, _fine(reading))
+            return Pressure(level, reason, False)
+    is_near = any(_reasons(reading, limits, PressureLevel.WARNING, SPARE))
+    return Pressure(PressureLevel.NORMAL, _fine(reading), not is_near)
 
 
 def _reasons(
-    reading: MemoryReading, limits: MemoryLimits, level: PressureLevel, slack: float
+    reading: MemoryReading, limits: MemoryLimits, level: PressureLevel, slack: float = 1.0
 ) -> Iterator[str]:
-    """Yield why this level is reached; `slack` widens the rooms that must be left."""
+    """Yield why this level is reached; `slack` asks for that many times as much room."""
     allowed, group = _ALLOWED[level], reading.group
     most, own = limits.most_nbytes, reading.process_nbytes
     if most is not None and most - own < slack * allowed.of(most):
