@@ -12,7 +12,7 @@ import math
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import mlx.core as mx
 import numpy as np
@@ -34,6 +34,7 @@ _WORDS: dict[int, tuple[mx.Dtype, type[np.uint16 | np.uint32]]] = {
 """Integers with as many bytes as a number, so that every bit of it survives."""
 
 Blob = bytes | bytearray | memoryview
+Header = TypeVar("Header")
 
 
 class BlobError(Exception):
@@ -112,8 +113,8 @@ def seal_blob(form: BlobFormat, header: Any, nbytes: int, arrays: Iterable[mx.ar
     return blob
 
 
-def open_blob(form: BlobFormat, kind: type, blob: Blob) -> tuple[dict[str, Any], BlobReader]:
-    """Check a blob whose header was of the class `kind`; return that header's fields and its arrays.
+def open_blob(form: BlobFormat, kind: type[Header], blob: Blob) -> tuple[Header, BlobReader]:
+    """Check a blob whose header was of the class `kind`; return that header and a reader of the arrays.
 
     Raises:
         BlobError: it must not be used.
@@ -131,11 +132,14 @@ def open_blob(form: BlobFormat, kind: type, blob: Blob) -> tuple[dict[str, Any],
         raise DamagedBlobError("it has another length than it says")
     if hashlib.blake2b(view[:end], digest_size=_DIGEST_NBYTES).digest() != view[end:]:
         raise DamagedBlobError("its checksum is wrong")
-    fields: dict[str, Any] = json.loads(bytes(view[_START.size : start]))
-    header: dict[str, Any] = fields.pop("header")
-    if fields != json.loads(json.dumps(_described(form, kind))):
-        raise ForeignBlobError("it is of another kind, other layers, or another page or group size")
-    return header, BlobReader(view[start:end])
+    try:
+        fields = json.loads(bytes(view[_START.size : start]))
+        written = fields.pop("header")
+        if fields != json.loads(json.dumps(_described(form, kind))):
+            raise ForeignBlobError("it is of another kind, other layers, or another page or group size")
+        return kind(**written), BlobReader(view[start:end])
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DamagedBlobError("its header cannot be read") from error
 
 
 def _described(form: BlobFormat, kind: type) -> dict[str, Any]:

@@ -93,8 +93,7 @@ def decode_page(blob: Blob, form: BlobFormat, store: PageStore) -> Page:
     Raises:
         BlobError: the blob must not be used; the store is as it was.
     """
-    fields, reader = open_blob(form, PageHeader, blob)
-    header = PageHeader(**fields)
+    header, reader = open_blob(form, PageHeader, blob)
     _require_sound(form, header)
     groups = _groups(form, header)
     reader.require_nbytes(sum(group.nbytes for of_part in groups.values() for group in of_part))
@@ -121,8 +120,7 @@ def decode_open(blob: Blob, form: BlobFormat) -> tuple[OpenHeader, OpenArrays]:
     Raises:
         BlobError: the blob must not be used.
     """
-    fields, reader = open_blob(form, OpenHeader, blob)
-    header = OpenHeader(**fields)
+    header, reader = open_blob(form, OpenHeader, blob)
     count = len(header.tokens)
     shapes = {
         (layer.number, part): ((layer.num_kv_heads, count, layer.dim(part)), layer.dtype(part))
@@ -145,6 +143,7 @@ def _require_sound(form: BlobFormat, header: PageHeader) -> None:
         not 0 < len(header.tokens) == len(header.positions) <= form.page_tokens
         or [len(one) for one in bits] != heads
         or not {each for one in bits for each in one} <= set(KV_BITS)
+        or header.tier not in {tier.value for tier in Tier}
     ):
         raise DamagedBlobError("its header cannot be that of a page")
 

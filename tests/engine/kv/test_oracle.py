@@ -220,6 +220,15 @@ class CacheMachine(RuleBasedStateMachine):
         sequence.text.splice(at, tokens)
 
     @rule(data=st.data())
+    def leave_memory_and_come_back(self, data: st.DataObject) -> None:
+        cache, blobs = self.chosen(data).cache, []
+        infos = [dataclasses.replace(info, number=0, references=0) for info in cache.pages()]
+        cache.move_out(blobs.append)
+        assert cache.is_outside
+        cache.move_in(iter(blobs))
+        assert infos == [dataclasses.replace(info, number=0, references=0) for info in cache.pages()]
+
+    @rule(data=st.data())
     def rebuild(self, data: st.DataObject) -> None:
         sequence = self.chosen(data)
         sequence.cache.rebuild()
