@@ -28,6 +28,7 @@ from ui.notifications import Level, Notice, Notifications
 from ui.outside import Outside
 from ui.pane_folding import PaneFolding
 from ui.profiles.current import CurrentProfile
+from ui.profiles.menu import ProfileMenu
 from ui.stored_settings import StoredSettings
 from ui.theme import CHOICES, Theme, app_icon
 from ui.window_geometry import WindowGeometry
@@ -71,6 +72,7 @@ class MainWindow(QMainWindow):
         self.centre = CentrePane(self.models.downloads)
         self.view, self.composer = self.centre.view, self.centre.composer
         self.top_bar, self.busy_bar = self.centre.top_bar, self.centre.busy_bar
+        self.top_bar.profile_button.connect_to(self.profile)
         self.conversations = ConversationPane(store)
         self.inspector = InspectorPane(settings, self.profile)
         self.chat = ChatController(
@@ -152,6 +154,7 @@ class MainWindow(QMainWindow):
             stop=self._stop,
             settings=self._go_to_settings,
             set_look=self._choose_look,
+            profiles=ProfileMenu(self.profile, "&Profile", self),
             open_logs=lambda: self._outside.open_folder(self._paths.logs),
             open_data=lambda: self._outside.open_folder(self._paths.home),
             about=self._about,

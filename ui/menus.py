@@ -28,6 +28,7 @@ class Commands:
     stop: Callable[[], None]
     settings: Callable[[], None]
     set_look: Callable[[str], None]
+    profiles: QMenu
     open_logs: Callable[[], None]
     open_data: Callable[[], None]
     about: Callable[[], None]
@@ -64,6 +65,7 @@ def build_menus(window: QMainWindow, commands: Commands) -> Menus:
     _add(model, "&Choose a model…", commands.choose_model, QKeySequence("Ctrl+L"))
     eject = _add(model, "&Eject", commands.eject)
     stop = _add(model, "&Stop", commands.stop, QKeySequence("Esc"))
+    bar.addMenu(commands.profiles)
     view = bar.addMenu("&View")
     left_pane = _toggle(view, "&Conversations", "Ctrl+B")
     right_pane = _toggle(view, "Se&ttings panel", "Ctrl+Shift+B")

@@ -1,8 +1,9 @@
-"""The bar above the conversation: panes, model, look."""
+"""The bar above the conversation: panes, model, profile, look."""
 
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
@@ -18,14 +19,22 @@ from engine.engine import LoadedModel
 from engine.events import LoadProgress, LoadStage
 from engine.wording import format_nbytes
 from ui.plain_text import plain_tip
+from ui.profiles.menu import ProfileButton
 from ui.theme import Theme
 
 _THEME_ICONS = {"system": "contrast", "light": "sun", "dark": "moon"}
+_NAME_WIDTHS = (60, 320)
+"""Pixels of a model's name: least and most."""
+_OTHERS_WIDTH = 250
+"""Pixels of what else is in the bar beside the name and the profile."""
 _THEME_NAMES = {"system": "as the system", "light": "light", "dark": "dark"}
 
 
 class TopBar(QWidget):
-    """Shows the model or how far it is loaded, and switches panes and look.
+    """Shows the model or how far it is loaded, and switches profile, panes and look.
+
+    Attributes:
+        profile_button: shows the profile and chooses another, once it is connected to one.
 
     Signals:
         model_clicked, eject_clicked, stop_clicked: the user wants another model, none, or loading to stop.
@@ -48,6 +57,7 @@ class TopBar(QWidget):
         self.model_button = QPushButton("Choose a model")
         self.model_button.setObjectName("modelButton")
         self.model_button.clicked.connect(self.model_clicked)
+        self.profile_button = ProfileButton()
         self._eject = _tool("Eject the model")
         self._eject.clicked.connect(self.eject_clicked)
         self._loading_text = QLabel()
@@ -59,6 +69,7 @@ class TopBar(QWidget):
         self._stop.setAccessibleName("Stop loading the model")
         self._stop.clicked.connect(self.stop_clicked)
         self._stack = QStackedWidget()
+        self._model_name = ""
         self._lay_out()
         self.set_model(None)
         self._restyle()
@@ -67,14 +78,12 @@ class TopBar(QWidget):
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Show the loaded model, or that there is none."""
         self._stack.setCurrentIndex(0)
+        self._model_name = loaded.info.name if loaded is not None else ""
         self._eject.setVisible(loaded is not None)
         if loaded is None:
-            self.model_button.setText("Choose a model")
             self.model_button.setAccessibleName("Choose a model")
             self.model_button.setToolTip("Choose a model (Ctrl+L)")
         else:
-            name = self.fontMetrics().elidedText(loaded.info.name, Qt.TextElideMode.ElideMiddle, 320)
-            self.model_button.setText(name)
             self.model_button.setAccessibleName(f"Model: {loaded.info.name}. Choose another")
             weights = format_nbytes(loaded.plan.weights_nbytes)
             self.model_button.setToolTip(
@@ -83,6 +92,11 @@ class TopBar(QWidget):
                     f"{loaded.plan.fitting_tokens:,} tokens of context"
                 )
             )
+        self._show_name()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        super().resizeEvent(event)
+        self._show_name()
 
     def set_progress(self, progress: LoadProgress | None) -> None:
         """Show how far loading has come; None when it just began."""
@@ -94,6 +108,13 @@ class TopBar(QWidget):
         if progress is not None and known:
             self._loading_bar.setValue(round(1000 * progress.done / progress.total))
 
+    def _show_name(self) -> None:
+        """Shorten the model's name to the room beside all else."""
+        rest = self.profile_button.sizeHint().width() + _OTHERS_WIDTH
+        room = max(_NAME_WIDTHS[0], min(_NAME_WIDTHS[1], self.width() - rest))
+        name = self._model_name or "Choose a model"
+        self.model_button.setText(self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room))
+
     def _lay_out(self) -> None:
         model = QWidget()
         line = QHBoxLayout(model)
@@ -102,6 +123,8 @@ class TopBar(QWidget):
         line.addStretch(1)
         line.addWidget(self.model_button)
         line.addWidget(self._eject)
+        line.addSpacing(6)
+        line.addWidget(self.profile_button)
         line.addStretch(1)
         loading = QWidget()
         line = QHBoxLayout(loading)

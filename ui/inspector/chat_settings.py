@@ -1,4 +1,4 @@
-"""What a conversation is told and how its next token is chosen: system prompt and sampling."""
+"""What a conversation is told and how its next token is chosen: profile, system prompt and sampling."""
 
 from __future__ import annotations
 
@@ -8,22 +8,28 @@ from PySide6.QtWidgets import QFrame, QLabel, QPlainTextEdit, QVBoxLayout, QWidg
 from app.settings import Settings
 from engine.sampling import SamplingParams
 from ui.inspector.sampling import SamplingPanel
+from ui.profiles.current import CurrentProfile
+from ui.profiles.editor import ProfileEditor
 from ui.stored_settings import StoredSettings
 
 _PROMPT_DELAY_MS = 400
 
 
 class ChatSettings(QWidget):
-    """Shows and edits the system prompt and the sampling of the next message.
+    """Shows and edits the profile, the system prompt and the sampling of the next message.
 
     Attributes:
+        profile: what the profile sets beside the precision.
         system_prompt: the field.
         sampling: the sampling settings.
     """
 
-    def __init__(self, settings: StoredSettings, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, settings: StoredSettings, current: CurrentProfile, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._settings = settings
+        self.profile = ProfileEditor(current)
         self.sampling = SamplingPanel()
         self.sampling.params_changed.connect(self._on_sampling)
         self.system_prompt = QPlainTextEdit()
@@ -40,6 +46,7 @@ class ChatSettings(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(12)
+        self.add_section("Profile", self.profile)
         self.add_section("System prompt", self.system_prompt)
         self.add_section("Sampling", self.sampling)
         self._show(settings.value)

@@ -37,7 +37,7 @@ class InspectorPane(QWidget):
         self.setObjectName("sidePane")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
         self._profile = profile
-        self.chat = ChatSettings(settings)
+        self.chat = ChatSettings(settings, profile)
         self.precision = PrecisionPanel(profile.value.kv)
         self.precision.spec_chosen.connect(self._on_kv)
         self.precision.text_refused.connect(self._reveal_later)
@@ -59,6 +59,7 @@ class InspectorPane(QWidget):
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Show the figures of the loaded model; None when there is none."""
         self.precision.set_model(loaded)
+        self.chat.profile.set_model(loaded)
 
     def set_held(self, held: HeldCache | None, is_open: bool) -> None:
         """Show what the engine holds, and whether that is the open conversation."""

@@ -143,7 +143,7 @@ def test_the_wheel_is_left_to_the_pane_and_changes_no_value(
 
 
 @pytest.mark.parametrize(
-    ("panel", "kept_name", "num_fields"), [("Chat", "Reset to defaults", 10), ("Precision", "Compact", 6)]
+    ("panel", "kept_name", "num_fields"), [("Chat", "Reset to defaults", 13), ("Precision", "Compact", 6)]
 )
 def test_the_wheel_gives_no_field_the_focus(
     qtbot: QtBot, pane: InspectorPane, panel: str, kept_name: str, num_fields: int
