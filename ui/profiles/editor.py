@@ -30,7 +30,7 @@ from ui.profiles.words import DOCUMENT_WORDS, OVERFLOW_WORDS, description
 _MOST_TOKENS = 10_000_000
 _FIRST_LIMIT = 8_192
 """What the limit is when it is switched on first."""
-_FIELD_WIDTH = 116
+_FIELD_WIDTH = 108
 
 
 class ProfileEditor(QWidget):
