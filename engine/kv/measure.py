@@ -30,6 +30,7 @@ def page_map(
     return PageMap(
         pages=tuple(page_infos(table)),
         page_tokens=table.store.page_tokens,
+        is_paged=bool(table.store.shapes),
         open_tokens=tuple(table.open_tokens),
         next_position=table.next_position,
         num_decoded=heat.num_decoded,

@@ -58,6 +58,7 @@ class PageMap:
     Attributes:
         pages: one entry for each, in order.
         page_tokens: tokens of a full page.
+        is_paged: whether the model keeps keys and values in pages at all; else all tokens stay open.
         open_tokens: ids of the tokens after the last page, which are held at 16 bits.
         next_position: of the token that would come next.
         num_decoded: tokens decoded so far; what `PageInfo.last_access` counts.
@@ -69,6 +70,7 @@ class PageMap:
 
     pages: tuple[PageInfo, ...]
     page_tokens: int
+    is_paged: bool
     open_tokens: tuple[int, ...]
     next_position: int
     num_decoded: int

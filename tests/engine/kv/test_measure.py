@@ -9,6 +9,7 @@ from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageCounters, SpanKind, TextSpan
 from engine.kv.precision import KVSpec, Tier
 from tests.engine.kv.caches import PAGE_NBYTES, cache_of
+from tests.engine.tiny_models import tiny_model
 
 SPANS = (TextSpan(SpanKind.USER, "What is it?", 0, 300),)
 COUNTERS = PageCounters(hits=3, spills=2, restores=1, evictions=4)
@@ -71,8 +72,19 @@ def test_a_page_map_says_what_each_page_holds() -> None:
     assert [page.pinned for page in page_map.pages] == [False, False, True, False, False, False]
     assert {page.references for page in page_map.pages} == {2}
     assert (page_map.page_tokens, page_map.next_position) == (64, 6 * 64 + 10)
+    assert page_map.is_paged
     assert (page_map.spans, page_map.counters) == (SPANS, COUNTERS)
     assert page_map.attention_pages is None and page_map.caught is None
+
+
+def test_a_model_with_caches_of_its_own_has_no_pages() -> None:
+    cache = SequenceCache(tiny_model("deepseek_v3"), KVSpec.parse("4; page=64"))
+    cache.read(range(1, 80))
+
+    page_map = cache.page_map((), COUNTERS)
+
+    assert not page_map.is_paged
+    assert (page_map.pages, len(page_map.open_tokens)) == ((), 79)
 
 
 def test_decoded_tokens_are_counted_as_last_access_counts_them() -> None:
