@@ -115,6 +115,18 @@ def test_a_step_that_was_queued_but_never_told_is_not_kept() -> None:
     assert holds_exactly(moved(cache), text(70))
 
 
+def test_a_page_that_is_read_in_two_places_is_one_page_again() -> None:
+    cache = cache_of("4; page=64, hot=0, warm=0", 200)
+    cache.drop(70, 110)
+    cache.splice(70, range(300, 320))
+    assert len(cache.pages()) == cache.num_pages + 1
+    blobs: list[Blob] = []
+    cache.move_out(blobs.append)
+    assert len(blobs) == cache.num_pages + 1  # and the open tokens
+    cache.move_in(iter(blobs))
+    assert len(cache.pages()) == cache.num_pages + 1
+
+
 def test_a_sequence_that_shares_pages_leaves_them_to_the_other() -> None:
     cache = cache_of("16; page=64", 150)
     fork = cache.fork()
