@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.profiles import Profile
-from engine.events import CacheChanged
+from app.store.records import Message
+from engine.events import CacheChanged, PrefillProgress
 from engine.kv.precision import KVSpec
 from engine.kv.usage import KVUsage
 from ui.engine_thread import EngineThread
+from ui.engine_worker import EngineState
 from ui.profiles.current import CurrentProfile
 
 _SETTLE_MS = 300
 """A precision is applied once it has stayed this long: one that is only passed through would cost bits."""
+
+_LEAST_READ_TOKENS = 32
+"""A shorter prompt says little of how fast a long one is read."""
+_HINDRANCES = {
+    EngineState.GENERATING: "Wait until the reply is written.",
+    EngineState.LOADING: "Wait until the model is loaded.",
+    EngineState.EMPTY: "Load a model first.",
+}
 
 
 @dataclass(frozen=True)
@@ -32,14 +43,30 @@ class HeldCache:
     usage: KVUsage
 
 
+@dataclass(frozen=True)
+class Reread:
+    """Whether the conversation can be read again now, which brings lost bits back.
+
+    Attributes:
+        prefill_tps: how many tokens a second were read last; None before that was measured.
+        hindrance: why it cannot be now, as a sentence; empty where it can.
+        progress: how far it is, while it runs.
+    """
+
+    prefill_tps: float | None = None
+    hindrance: str = ""
+    progress: PrefillProgress | None = None
+
+
 class LivePrecision(QObject):
     """Takes a change of the profile to the engine, and follows what becomes of it.
 
     Attributes:
         held: the cache as it was last told, None where the engine holds none.
+        reread: whether the conversation can be read again now.
 
     Signals:
-        changed: `held` changed.
+        changed: `held` or `reread` changed.
     """
 
     changed = Signal()
@@ -52,6 +79,7 @@ class LivePrecision(QObject):
     ) -> None:
         super().__init__(parent)
         self.held: HeldCache | None = None
+        self.reread = Reread(hindrance=_HINDRANCES.get(engine.state, ""))
         self._engine = engine
         self._profile = profile
         self._conversation_id = profile.conversation_id
@@ -64,6 +92,8 @@ class LivePrecision(QObject):
         engine.kv_changed.connect(self._on_kv_changed)
         engine.model_loaded.connect(self._forget)
         engine.model_unloaded.connect(self._forget)
+        engine.reply_finished.connect(self._on_reply)
+        engine.state_changed.connect(self._on_state)
 
     def _on_profile(self, profile: Profile) -> None:
         if self._profile.conversation_id != self._conversation_id:
@@ -85,7 +115,23 @@ class LivePrecision(QObject):
         held = None if changed is None else HeldCache(conversation_id, changed.kv, changed.usage)
         self._hold(held)
 
+    def _on_reply(self, message: Message) -> None:
+        """Measure with replies that read enough to tell."""
+        stats = message.stats
+        if stats is not None and stats.prompt_tokens - stats.reused_tokens >= _LEAST_READ_TOKENS:
+            self._set_reread(prefill_tps=stats.prefill_tps)
+
+    def _on_state(self, state: EngineState) -> None:
+        self._set_reread(hindrance=_HINDRANCES.get(state, ""), progress=None)
+
+    def _set_reread(self, **changes: Any) -> None:
+        reread = replace(self.reread, **changes)
+        if reread != self.reread:
+            self.reread = reread
+            self.changed.emit()
+
     def _forget(self) -> None:
+        self._set_reread(prefill_tps=None)
         self._hold(None)
 
     def _hold(self, held: HeldCache | None) -> None:

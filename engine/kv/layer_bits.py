@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from engine.kv.precision import BitsPair, KVSpec, LayerShape, PrecisionRule
@@ -63,6 +63,20 @@ def layer_nbytes(spec: KVSpec, layer: int, shape: LayerShape, activation_nbytes:
     """Return the bytes that one layer keeps of a token in cold pages, with scales, biases and padding."""
     empty = replace(shape, num_kv_heads=0)
     return spec.kv_nbytes_per_token([empty] * layer + [shape], activation_nbytes)
+
+
+def mean_bits(spec: KVSpec, shapes: Sequence[LayerShape]) -> tuple[float, float] | None:
+    """Return the mean bits of keys and of values over all heads in the cold tier; None without any."""
+    pairs = [
+        heads.get(head, bits)
+        for bits, heads, shape in zip(
+            layer_bits(spec, len(shapes)), head_bits(spec, len(shapes)), shapes, strict=True
+        )
+        for head in range(shape.num_kv_heads)
+    ]
+    if not pairs:
+        return None
+    return sum(pair.keys for pair in pairs) / len(pairs), sum(pair.values for pair in pairs) / len(pairs)
 
 
 @functools.lru_cache(maxsize=64)
@@ -144,8 +158,8 @@ def _head_rules(heads: Sequence[dict[int, BitsPair]]) -> tuple[PrecisionRule, ..
     """Return rules for single heads, each for as many layers in a row as it can."""
     rules = []
     for head in sorted({head for layer in heads for head in layer}):
-        bits: Callable[[int], BitsPair | None] = lambda layer, head=head: heads[layer].get(head)  # noqa: E731
-        for pair, group in itertools.groupby(range(len(heads)), key=bits):
+        own = [layer.get(head) for layer in heads]
+        for pair, group in itertools.groupby(range(len(heads)), key=own.__getitem__):
             layers = list(group)
             if pair is not None:
                 rules.append(replace(_rule(layers[0], layers[-1], pair, len(heads)), head=head))

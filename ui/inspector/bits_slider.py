@@ -27,6 +27,7 @@ class BitsSlider(QWidget):
     def __init__(self, title: str, what: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._settled = STOPS[-1]
+        self._is_mixed = False
         self._slider = Slider()
         self._slider.setRange(0, len(STOPS) - 1)
         self._slider.setPageStep(1)
@@ -46,21 +47,38 @@ class BitsSlider(QWidget):
         column.setSpacing(0)
         column.addLayout(head)
         column.addWidget(self._slider)
-        column.addWidget(_Stops(self._slider))
+        stops = _Stops(self._slider)
+        stops.pressed.connect(self.press)
+        column.addWidget(stops)
         self.setToolTip(f"Bits of a cached {what}; 16 is the precision that the model itself works in")
-        self.set_bits(self._settled)
+        self.show_bits(self._settled)
 
     @property
     def bits(self) -> int:
         """The number shown."""
         return STOPS[self._slider.value()]
 
-    def set_bits(self, bits: int, *, is_mixed: bool = False) -> None:
-        """Show `bits`, silently; `is_mixed` says that other layers or heads have others."""
+    def show_bits(self, bits: int, *, is_mixed: bool = False) -> None:
+        """Show `bits`, silently; `is_mixed` says that other layers or heads have others.
+
+        While the mouse holds the slider it shows what the mouse says.
+        """
+        if self._slider.isSliderDown():
+            return
         self._settled = bits
+        self._is_mixed = is_mixed
         with QSignalBlocker(self._slider):
             self._slider.setValue(STOPS.index(bits))
         self._say("mixed" if is_mixed else f"{bits} bits")
+
+    def press(self, stop: int) -> None:
+        """Go to a stop, whose number was pressed; where layers differ, also to the one that is shown."""
+        self._slider.setFocus(Qt.FocusReason.MouseFocusReason)
+        if self._is_mixed and stop == self._slider.value():
+            self._is_mixed = False
+            self._say(f"{self.bits} bits")
+            self.chosen.emit()
+        self._slider.setValue(stop)
 
     def _on_value(self) -> None:
         self._say(f"{self.bits} bits")
@@ -79,7 +97,9 @@ class BitsSlider(QWidget):
 
 
 class _Stops(QWidget):
-    """The numbers below a slider's stops; a press on one is a press on the slider above it."""
+    """The numbers below a slider's stops, each of which can be pressed."""
+
+    pressed = Signal(int)
 
     def __init__(self, slider: Slider) -> None:
         super().__init__()
@@ -91,8 +111,7 @@ class _Stops(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self._slider.setFocus(Qt.FocusReason.MouseFocusReason)
-            self._slider.setValue(self._slider.value_at(event.position().toPoint().x()))
+            self.pressed.emit(self._slider.value_at(event.position().toPoint().x()))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)

@@ -1,4 +1,4 @@
-"""What the sliders of the KV precision do not show: tiers, geometry, the attention budget, and the text."""
+"""What the sliders of the KV precision do not show: tiers, geometry and the attention budget."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from engine.engine import LoadedModel
 from engine.kv.precision import GROUP_SIZES, MOST, PAGE_TOKENS, PRESETS, KVSpec
-from ui.inspector.precision_text import PrecisionText
 from ui.inspector.slider import WheelGuard
 
 _ATTENTION_PAGES = (None, 4, 8, 16, 32, 64)
@@ -30,11 +28,9 @@ class PrecisionDetails(QWidget):
 
     Signals:
         spec_chosen: the new `KVSpec`.
-        text_refused: a text cannot be; the widget with the text and the reason.
     """
 
     spec_chosen = Signal(object)
-    text_refused = Signal(QWidget)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,9 +48,6 @@ class PrecisionDetails(QWidget):
         self._grows = QCheckBox("Let attention grow")
         self._grows.setToolTip("Doubles the attention budget until it catches most of the attention")
         self._grows.toggled.connect(lambda grows: self._change(attention_grows=grows))
-        self._text = PrecisionText()
-        self._text.spec_chosen.connect(self._choose)
-        self._text.refused.connect(lambda: self.text_refused.emit(self._text))
         self._lay_out()
         WheelGuard(self).guard(self._hot, self._warm, self._page, self._group, self._attention)
         self.set_spec(self._spec)
@@ -76,11 +69,6 @@ class PrecisionDetails(QWidget):
             spec.attention_pages,
         )
         self._grows.setEnabled(spec.attention_pages is not None)
-        self._text.set_spec(spec)
-
-    def set_model(self, loaded: LoadedModel | None) -> None:
-        """Refuse a text that does not fit the loaded model; None when there is none."""
-        self._text.set_model(loaded)
 
     def _lay_out(self) -> None:
         rows = (
@@ -106,7 +94,6 @@ class PrecisionDetails(QWidget):
         column.setSpacing(6)
         column.addLayout(grid)
         column.addWidget(self._grows)
-        column.addWidget(self._text)
 
     def _change_page(self, page_tokens: int) -> None:
         self._change(page_tokens=page_tokens, group_size=min(self._spec.group_size, page_tokens))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QLabel, QLineEdit, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QLineEdit, QVBoxLayout, QWidget
 
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
@@ -40,8 +40,12 @@ class PrecisionText(QWidget):
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
-        for widget in (label, self._field, self._problem):
-            column.addWidget(widget)
+        row = QHBoxLayout()
+        row.setSpacing(10)
+        row.addWidget(label)
+        row.addWidget(self._field, 1)
+        column.addLayout(row)
+        column.addWidget(self._problem)
         self.set_spec(self._spec)
 
     @property

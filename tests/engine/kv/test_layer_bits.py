@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.kv.layer_bits import compact, head_bits, layer_bits, layer_nbytes, with_all_bits, with_layer_bits
+from engine.kv.layer_bits import (
+    compact,
+    head_bits,
+    layer_bits,
+    layer_nbytes,
+    mean_bits,
+    with_all_bits,
+    with_layer_bits,
+)
 from engine.kv.precision import BitsPair, KVSpec, LayerShape
 from tests.engine.kv.kv_specs import bits_pairs, kv_specs
 
@@ -120,3 +128,12 @@ def test_the_bytes_of_layers_sum_up_to_those_of_the_model() -> None:
     each = [layer_nbytes(spec, layer, shape, 2) for layer, shape in enumerate(shapes)]
     assert sum(each) == spec.kv_nbytes_per_token(shapes, 2)
     assert each[1] == 0
+
+
+def test_the_mean_counts_heads_and_leaves_layers_without_pages_out() -> None:
+    shapes = [LayerShape(2, 64, 64), LayerShape(0, 64, 64), LayerShape(2, 64, 64)]
+    assert mean_bits(KVSpec.parse("8, 1:2, 2-:4, 2.h1:k16v2"), shapes) == (
+        (8 + 8 + 4 + 16) / 4,
+        (8 + 8 + 4 + 2) / 4,
+    )
+    assert mean_bits(KVSpec.parse("8"), [LayerShape(0, 64, 64)]) is None
