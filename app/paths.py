@@ -32,6 +32,11 @@ class AppPaths:
         return self.home / "settings.toml"
 
     @property
+    def window_lock(self) -> Path:
+        """The file that names the process whose window is open."""
+        return self.home / "octavo.lock"
+
+    @property
     def models(self) -> Path:
         """The folder of downloaded and imported models."""
         return self.home / "models"

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any
 
 import psutil
@@ -23,52 +24,54 @@ SYSTEM_LEVELS = {1: PressureLevel.NORMAL, 2: PressureLevel.WARNING, 4: PressureL
 class MemorySensor:
     """Reads the system's memory and that of one process.
 
-    MLX's counters belong to this process and stay 0 for another one, and until the engine has imported MLX.
-
     Args:
-        pid: of the process, None for this one.
+        watched: returns the process's number, None where there is none now. MLX's counters are those of this
+            process, 0 where another is watched.
     """
 
-    def __init__(self, pid: int | None = None) -> None:
-        self._is_other = pid is not None
-        self._process = psutil.Process(pid)
+    def __init__(self, watched: Callable[[], int | None] = os.getpid) -> None:
+        self._watched = watched
         self._written = SwapRate()
 
     def __call__(self) -> MemoryReading:
         """Return what is so now.
 
         Raises:
-            psutil.Error, OSError: the system does not tell how much memory there is, or the other process
-                has ended.
+            psutil.Error, OSError: the system does not tell how much memory there is.
         """
-        now_s = time.monotonic()
+        now_s, pid = time.monotonic(), self._watched()
         memory, swap = psutil.virtual_memory(), psutil.swap_memory()
         pages = memory_macos.page_counts()
         page_nbytes = os.sysconf("SC_PAGE_SIZE")
         # On macOS psutil's `sout` counts files that are written back, too.
         written = int(swap.sout) if pages is None else pages.swapouts * page_nbytes
-        group = group_memory(int(memory.total), self._process.pid)
+        group = group_memory(int(memory.total), pid)
         return MemoryReading(
             time_s=now_s,
             total_nbytes=int(memory.total),
             available_nbytes=int(memory.available),
             swap_nbytes=int(swap.used),
             swap_rate=self._written.after(now_s, written),
-            process_nbytes=self._process_nbytes(),
+            process_nbytes=0 if pid is None else process_nbytes(pid),
             stalled=_stalled(group),
             compressed_nbytes=None if pages is None else pages.compressor * page_nbytes,
             system_level=SYSTEM_LEVELS.get(memory_macos.pressure_level() or 0),
             group=group,
-            mlx=MlxBytes() if self._is_other else read_mlx(),
+            mlx=read_mlx() if pid == os.getpid() else MlxBytes(),
         )
 
-    def _process_nbytes(self) -> int:
-        own = memory_linux.own_nbytes if sys.platform == "linux" else memory_macos.footprint_nbytes
-        nbytes = own(self._process.pid)
-        if nbytes is not None and self._process.is_running():  # else the number may be another process's now
-            return nbytes
-        told = self._process.memory_info()
-        return int(told.rss) - int(getattr(told, "shared", 0))
+
+def process_nbytes(pid: int) -> int:
+    """Return the memory that is a process's own, 0 where it has ended."""
+    own = memory_linux.own_nbytes if sys.platform == "linux" else memory_macos.footprint_nbytes
+    nbytes = own(pid)
+    if nbytes is not None:
+        return nbytes
+    try:
+        told = psutil.Process(pid).memory_info()
+    except psutil.Error:
+        return 0
+    return int(told.rss) - int(getattr(told, "shared", 0))
 
 
 class SwapRate:

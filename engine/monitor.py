@@ -29,13 +29,14 @@ Subscriber = Callable[[MemorySample, bool], None]
 class MemoryMonitor:
     """Takes a sample of memory every `interval_s` and gives it to the guard, then to those who subscribed.
 
-    Samples are taken twice as often while memory is short, and half as often once the engine has been idle
-    and memory normal for a minute.
+    Samples are taken twice as often while memory is short, and, where it `rests`, half as often once the engine
+    has been idle and memory normal for a minute.
 
     Args:
         guard: what decides.
         limits: tells what the user allows now; called on the monitor's thread.
         interval_s: seconds between two samples.
+        rests: whether samples become fewer when nothing happens.
         sensor: reads the memory; one that fails is logged once, until it works again.
     """
 
@@ -45,11 +46,13 @@ class MemoryMonitor:
         limits: Callable[[], MemoryLimits],
         *,
         interval_s: float = 1.0,
+        rests: bool = True,
         sensor: Callable[[], MemoryReading] | None = None,
     ) -> None:
         self._guard = guard
         self._limits = limits
         self._interval_s = interval_s
+        self._rests = rests
         self._sensor = sensor or MemorySensor()
         self._subscribers: tuple[Subscriber, ...] = ()
         self._stopped = threading.Event()
@@ -115,7 +118,7 @@ class MemoryMonitor:
             return self._interval_s
         if self._quiet_since_s is None:
             self._quiet_since_s = sample.time_s
-        is_idle = sample.time_s - self._quiet_since_s >= IDLE_AFTER_S
+        is_idle = self._rests and sample.time_s - self._quiet_since_s >= IDLE_AFTER_S
         return self._interval_s * (IDLE_INTERVALS if is_idle else 1)
 
 

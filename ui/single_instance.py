@@ -12,6 +12,7 @@ from pathlib import Path
 from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
+from app.paths import AppPaths
 from engine.errors import OctavoError
 
 _ANSWER = b"ok\n"
@@ -57,7 +58,7 @@ class SingleInstance(QObject):
             raise DataFolderError(home) from error
         digest = hashlib.blake2b(str(home.resolve()).encode(), digest_size=10).hexdigest()
         self._name = f"octavo-{digest}"
-        self._lock = QLockFile(str(home / "octavo.lock"))
+        self._lock = QLockFile(str(AppPaths(home).window_lock))
         self._lock.setStaleLockTime(0)
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)

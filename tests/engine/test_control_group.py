@@ -110,6 +110,7 @@ def test_a_host_path_inside_a_container_ends_at_the_mount(groups: Groups) -> Non
 def test_a_path_outside_of_the_mount_is_not_followed(groups: Groups) -> None:
     groups.join("0::/../../other\n")
     groups.v2("", str(100 * MIB), used=60 * MIB)
+    groups.v2("../../other", str(10 * MIB), used=9 * MIB)
     found = groups.found()
     assert found is not None
     assert found.folder == groups.mount

@@ -120,6 +120,16 @@ def test_a_pause_ends_once_memory_is_no_longer_critical() -> None:
     assert seen == [GuardStep.PAUSE] * 2 + [GuardStep.TRIM] * 3
 
 
+def test_a_pause_that_had_to_be_repeated_ends_later() -> None:
+    guard, time_s = at_pause()
+    heights(guard, [sample(PressureLevel.WARNING, time_s + n) for n in range(1, 4)])
+    assert guard.height is GuardStep.TRIM
+    heights(guard, [sample(PressureLevel.CRITICAL, time_s + n) for n in range(4, 10)])
+    assert guard.height is GuardStep.PAUSE
+    seen = heights(guard, [sample(PressureLevel.WARNING, time_s + n) for n in range(10, 18)])
+    assert seen == [GuardStep.PAUSE] * 5 + [GuardStep.TRIM] * 3
+
+
 def test_the_user_ends_a_pause_until_memory_has_been_normal_once() -> None:
     guard, time_s = at_pause()
     guard.go_on()

@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from engine.memory_sensor import MemorySensor, SwapRate, read_mlx
+from engine.memory_sensor import MemorySensor, SwapRate, process_nbytes, read_mlx
 
 MB = 10**6
 
@@ -51,19 +51,26 @@ def test_another_process_is_watched_without_the_counters_of_this_one() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
         child.stdout.readline()
-        reading = MemorySensor(child.pid)()
+        reading = MemorySensor(lambda: child.pid)()
         child.communicate(b"\n")
     assert reading.process_nbytes == pytest.approx(55 * MB, rel=0.4)
     assert reading.mlx.active_nbytes == reading.mlx.peak_nbytes == 0
 
 
-def test_a_process_that_has_ended_is_an_error() -> None:
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        sensor = MemorySensor(child.pid)
-        sensor()
+def test_a_process_that_has_ended_takes_nothing() -> None:
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        assert process_nbytes(child.pid) > MB
         child.communicate(b"\n")
-    with pytest.raises(psutil.NoSuchProcess):
-        sensor()
+    assert process_nbytes(child.pid) == 0
+
+
+def test_without_a_process_the_system_is_watched_alone() -> None:
+    reading = MemorySensor(lambda: None)()
+    assert reading.process_nbytes == 0
+    assert reading.total_nbytes == psutil.virtual_memory().total
 
 
 def test_mlx_is_counted_from_any_thread() -> None:

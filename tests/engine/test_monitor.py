@@ -181,6 +181,8 @@ def test_a_minute_of_nothing_is_looked_at_half_as_often(guard: Guard) -> None:
     pauses = [pause_after(monitor) for _ in range(int(IDLE_AFTER_S) + 2)]
     assert set(pauses[: int(IDLE_AFTER_S)]) == {1.0}
     assert pauses[-1] == 2.0
+    steady = MemoryMonitor(guard, MemoryLimits, interval_s=1.0, rests=False, sensor=seconds())
+    assert {pause_after(steady) for _ in range(int(IDLE_AFTER_S) + 2)} == {1.0}
     figures.publish(EngineFigures(phase=Phase.PREFILL))
     try:
         assert pause_after(monitor) == 1.0

@@ -1,0 +1,194 @@
+"""`octavo monitor`: memory and its pressure in the terminal, while something runs or just now."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import click
+
+from app.cli.output_file import OUTPUT_FILE, require_writable
+from app.cli.status_line import StatusLine
+from app.memory_csv import write_memory_csv
+from app.paths import AppPaths
+from app.running_window import window_process
+from app.settings import load_settings
+from engine.guard import Guard, GuardStep
+from engine.memory import MemorySample, PressureLevel
+from engine.memory_limits import MemoryLimits
+from engine.memory_sensor import MemorySensor
+from engine.monitor import MemoryMonitor
+from engine.wording import format_nbytes
+
+ASKS = {
+    GuardStep.NONE: "nothing any more",
+    GuardStep.CLEAR_CACHE: "to give MLX's free buffers back",
+    GuardStep.LOWER_TIERS: "to keep exact pages at fewer bits",
+    GuardStep.SPILL_IDLE: "to move conversations that wait to disk",
+    GuardStep.SMALLER_CHUNKS: "to read in smaller pieces",
+    GuardStep.TRIM: "to leave the oldest turns out",
+    GuardStep.PAUSE: "to pause the reply",
+}
+"""What the guard asks the engine for at each step."""
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--interval",
+    "interval_s",
+    type=click.FloatRange(0.1, 3600),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two samples.",
+)
+@click.option(
+    "--duration",
+    "duration_s",
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds after which it ends.  [default: when the command ends, or at Ctrl+C]",
+)
+@click.option("--csv", "csv_file", type=OUTPUT_FILE, help="Write each sample.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def monitor(
+    interval_s: float, duration_s: float | None, csv_file: Path | None, command: tuple[str, ...]
+) -> None:
+    """Watch memory, and tell what the guard would ask for.
+
+    With a COMMAND of Octavo, such as `-- ask "What is it about?" --file paper.pdf`, it is run and watched.
+    Without one the computer is watched, and Octavo's window where it is open. Ctrl+C ends it.
+    """
+    if command and duration_s is not None:
+        raise click.UsageError("--duration is for watching without a command.")
+    if command and command[0] == "monitor":
+        raise click.UsageError("A monitor cannot watch another one.")
+    if csv_file:
+        require_writable(csv_file, "--csv")
+    view = _View(shows_samples=not command)
+    watch = _of_this_process if command else _of_the_window
+    watched, limits = watch()
+    guard = Guard()
+    monitor = MemoryMonitor(guard, limits, interval_s=interval_s, rests=False, sensor=MemorySensor(watched))
+    monitor.subscribe(lambda sample, changed: view.show(sample, guard if changed else None))
+    try:
+        monitor.start()
+        _run(command) if command else _wait(duration_s)
+    finally:
+        monitor.stop()
+        view.end()
+        if csv_file:
+            write_memory_csv(csv_file, view.samples, is_own_process=bool(command))
+
+
+def _of_this_process() -> tuple[Callable[[], int | None], Callable[[], MemoryLimits]]:
+    return os.getpid, MemoryLimits
+
+
+def _of_the_window() -> tuple[Callable[[], int | None], Callable[[], MemoryLimits]]:
+    """Return what finds the window, which may open later, and the limits that its user has set."""
+    paths = AppPaths.from_environment()
+
+    def limits() -> MemoryLimits:
+        # Without a window nobody would read what is said of a damaged file, which this moves aside.
+        return (
+            MemoryLimits() if window_process(paths) is None else load_settings(paths.settings_file)[0].memory
+        )
+
+    return lambda: window_process(paths), limits
+
+
+def _run(command: tuple[str, ...]) -> None:
+    """Run a command of Octavo in this process."""
+    from app.cli import cli
+
+    status = cli.main(list(command), prog_name="octavo", standalone_mode=False)
+    if status:
+        sys.exit(status)
+
+
+def _wait(duration_s: float | None) -> None:
+    """Wait for the end of the time, for Ctrl+C, or for the signal with which a system ends a process."""
+    ended = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        ended.set()
+
+    with _handling(end):
+        ended.wait(duration_s)
+
+
+@contextlib.contextmanager
+def _handling(end: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, end) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+class _View:
+    """Samples on a line that is written over, each wish of the guard on a line of its own.
+
+    Attributes:
+        samples: all that were shown.
+    """
+
+    def __init__(self, shows_samples: bool) -> None:
+        self.samples: list[MemorySample] = []
+        self._line = StatusLine()
+        self._shows_samples = shows_samples and self._line.on_terminal
+        self._num_changes = 0
+
+    def show(self, sample: MemorySample, changed: Guard | None) -> None:
+        """Show a sample, and what the guard asks for where that has changed."""
+        self.samples.append(sample)
+        if changed is not None:
+            self._num_changes += 1
+            self._line.clear()
+            clock = time.strftime("%H:%M:%S")
+            click.echo(f"{clock} The guard asks {ASKS[changed.height]}: {changed.reason}", err=True)
+        if self._shows_samples:
+            self._line.write(_words(sample))
+
+    def end(self) -> None:
+        """Leave the line and sum up."""
+        self._line.end()
+        if not self.samples:
+            click.echo("Memory could not be read. The log says why.", err=True)
+            return
+        least = min(sample.available_nbytes for sample in self.samples)
+        most = max(sample.process_nbytes for sample in self.samples)
+        pressed = sum(sample.level is not PressureLevel.NORMAL for sample in self.samples)
+        octavo = f", Octavo took up to {format_nbytes(most)}" if most else ""
+        click.echo(
+            f"{len(self.samples):,} samples, {pressed:,} of them with short memory; "
+            f"at least {format_nbytes(least)} were free{octavo}; "
+            f"the guard asked for {_times(self._num_changes)}.",
+            err=True,
+        )
+
+
+def _times(count: int) -> str:
+    if count == 0:
+        return "nothing"
+    return "a change once" if count == 1 else f"a change {count:,} times"
+
+
+def _words(sample: MemorySample) -> str:
+    """Return a sample in a line."""
+    parts = [sample.level.name.lower(), sample.reason]
+    if sample.swap_nbytes:
+        parts.append(f"swap {format_nbytes(sample.swap_nbytes)}")
+    if sample.swap_rate >= 1:
+        parts.append(f"swap grows by {format_nbytes(int(sample.swap_rate))} a second")
+    if sample.process_nbytes:
+        parts.append(f"Octavo takes {format_nbytes(sample.process_nbytes)}")
+    return ", ".join(parts)
