@@ -63,11 +63,14 @@ def held(window: MainWindow) -> KVUsage:
 
 
 def apart(window: MainWindow) -> tuple[str, str]:
+    """What is requested and what is held, where the window says that they differ."""
+    if not window.inspector.precision._figures.is_apart:
+        return "", ""
     return figure(window, "KV precision requested"), figure(window, "KV precision held")
 
 
 def hint(window: MainWindow) -> str:
-    label = window.inspector.precision._figures._hint
+    label = window.inspector.precision._notice._hint
     return "" if label.isHidden() else label.text()
 
 
@@ -169,7 +172,7 @@ def test_a_preset_shows_what_it_costs_with_the_loaded_model(
         assert window.profile.value.kv == spec
         bits = window._engine.loaded.effective_bits_at(spec)
         assert figure(window, "Effective bits of the KV cache") == f"{bits:.1f}"
-    assert figure(window, "KV memory at full context").endswith(", 8,192 tokens")
+    assert figure(window, "Context that fits") == "all 8,192 tokens"
 
 
 def test_rules_for_layers_that_the_loaded_model_lacks_are_said(

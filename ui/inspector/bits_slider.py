@@ -17,7 +17,7 @@ class BitsSlider(QWidget):
     """How many bits a key or a value has: a slider, its number above and its stops below.
 
     Signals:
-        moved: the number shown changed; the mouse may still be down.
+        moved: the number shown changed, and the mouse still holds it.
         chosen: the user settled on another number.
     """
 
@@ -82,8 +82,9 @@ class BitsSlider(QWidget):
 
     def _on_value(self) -> None:
         self._say(f"{self.bits} bits")
-        self.moved.emit()
-        if not self._slider.isSliderDown():
+        if self._slider.isSliderDown():
+            self.moved.emit()
+        else:
             self._settle()
 
     def _settle(self) -> None:

@@ -86,7 +86,9 @@ class PrecisionPanel(QWidget):
         if loaded is not self._loaded:
             self._loaded = loaded
             self._text.set_model(loaded)
-            self._show_spec(self.spec)
+            self._show_bits(self.spec)
+            self._equalizer.set_layers(layers_of(self.spec, loaded))
+            self._show_tips()
             self._equalizer.usual = _usual(self.spec, self._num_layers)
 
     def set_held(self, held: HeldCache | None, is_open: bool) -> None:
@@ -151,18 +153,25 @@ class PrecisionPanel(QWidget):
         self._preview(spec)
         self._details.set_spec(spec)
         self._equalizer.set_layers(layers_of(spec, self._loaded))
-        self._presets.set_tips([self._tip(preset) for preset in self._presets.specs])
+        self._show_tips()
 
     def _preview(self, spec: KVSpec) -> None:
         """Show a precision that is only passed through, except in what the mouse holds."""
+        self._text.set_spec(spec)
+        self._show_bits(spec)
+
+    def _show_bits(self, spec: KVSpec) -> None:
+        """Show a precision everywhere but as text, which may be about to be typed."""
         self._shown = spec
         self._presets.set_spec(spec)
         pairs, usual = _pairs(spec, self._num_layers), _usual(spec, self._num_layers)
         self._keys.show_bits(usual.keys, is_mixed=len({pair.keys for pair in pairs}) > 1)
         self._values.show_bits(usual.values, is_mixed=len({pair.values for pair in pairs}) > 1)
         self._equalizer.preview_layers(layers_of(spec, self._loaded))
-        self._text.set_spec(spec)
         self._show_figures()
+
+    def _show_tips(self) -> None:
+        self._presets.set_tips([self._tip(preset) for preset in self._presets.specs])
 
     def _describe_layers(self, first: int, last: int) -> str:
         assert self._loaded is not None  # without a model there are no layers

@@ -17,6 +17,7 @@ from ui.inspector.precision import PrecisionPanel
 from ui.inspector.slider import Slider
 
 KEYS, VALUES = "Bits of a cached key", "Bits of a cached value"
+TEXT = "KV cache precision as text"
 W = TypeVar("W", bound=QWidget)
 
 
@@ -112,8 +113,7 @@ def test_a_preset_keeps_page_and_group_size_which_cost_a_re_read(panel: Precisio
 
 def test_rules_by_layer_are_shown_and_outlive_every_other_change(qtbot: QtBot) -> None:
     panel = shown(qtbot, CUSTOM)
-    assert panel._custom.isVisible()
-    assert panel._custom.text() == "Custom: 0-7:8, 8-:k6v4"
+    assert named(panel, QLineEdit, TEXT).text() == str(CUSTOM)
     assert named(panel, Slider, KEYS).accessibleDescription() == "mixed"
     assert named(panel, QComboBox, "Attention budget").currentText() == "10 pages"
     named(panel, QSpinBox, "Warm pages").setValue(3)
@@ -127,11 +127,27 @@ def handle_of(panel: PrecisionPanel, name: str) -> QPoint:
     return QPoint(slider.centre_of(slider.value()), slider.height() // 2)
 
 
-def test_a_slider_replaces_rules_by_layer_and_nothing_else(qtbot: QtBot) -> None:
+def test_the_slider_of_values_leaves_the_keys_of_each_layer(qtbot: QtBot) -> None:
     panel = shown(qtbot, CUSTOM)
+    panel.set_model(loaded_model(30, 3))
     qtbot.keyClick(named(panel, Slider, VALUES), Qt.Key.Key_Left)
-    assert panel.spec == KVSpec.parse("k6v3; page=128, group=32, hot=2, warm=0, attend=10, grow=1")
-    assert panel._custom.isHidden()
+    rest = "page=128, group=32, hot=2, warm=0, attend=10, grow=1"
+    assert panel.spec == KVSpec.parse(f"0-7:k8v3, 8-:k6v3; {rest}")
+    assert named(panel, Slider, KEYS).accessibleDescription() == "mixed"
+    assert named(panel, Slider, VALUES).accessibleDescription() == "3 bits"
+    qtbot.keyClick(named(panel, Slider, KEYS), Qt.Key.Key_Left)
+    assert panel.spec == KVSpec.parse(f"k5v3; {rest}")
+
+
+def test_a_press_on_the_number_at_which_a_mixed_slider_stands_gives_it_to_all(
+    qtbot: QtBot, panel: PrecisionPanel
+) -> None:
+    panel.set_model(loaded_model(30, 3))
+    panel.set_spec(KVSpec.parse("0-7:8, 8-:4"))
+    slider = named(panel, Slider, KEYS)
+    stops = slider.parentWidget().layout().itemAt(2).widget()
+    qtbot.mouseClick(stops, Qt.MouseButton.LeftButton, pos=QPoint(handle_of(panel, KEYS).x(), 5))
+    assert panel.spec == KVSpec.parse("0-7:k4v8, 8-:4")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +180,7 @@ def pick(qtbot: QtBot, panel: PrecisionPanel, name: str, text: str) -> None:
 
 
 def test_a_budget_that_grows_is_a_choice_while_there_is_a_budget(qtbot: QtBot, panel: PrecisionPanel) -> None:
-    grows = panel.findChild(QCheckBox)
+    grows = next(box for box in panel.findChildren(QCheckBox) if box.text() == "Let attention grow")
     assert not grows.isEnabled()
     pick(qtbot, panel, "Attention budget", "8 pages")
     grows.click()
@@ -200,17 +216,16 @@ def test_a_number_of_pages_that_is_typed_counts_once_it_is_complete(
 def test_the_text_is_the_whole_precision_and_what_cannot_be_is_said(
     qtbot: QtBot, panel: PrecisionPanel
 ) -> None:
-    panel.findChild(QToolButton).click()
     specs = chosen(panel)
     field = named(panel, QLineEdit, "KV cache precision as text")
     assert field.text() == "8"
     field.selectAll()
     qtbot.keyClicks(field, "0-7:8, 8-:7")
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert panel._details._text.problem == "'7' is no KV precision; choose 16, 8, 6, 5, 4, 3 or 2 bits."
+    assert panel._text.problem == "'7' is no KV precision; choose 16, 8, 6, 5, 4, 3 or 2 bits."
     assert specs == []
     qtbot.keyClick(field, Qt.Key.Key_Backspace)
-    assert panel._details._text.problem == ""
+    assert panel._text.problem == ""
     qtbot.keyClicks(field, "k6v4;grow=1,attend=10,hot=2,warm=0,group=32,page=128")
     qtbot.keyClick(field, Qt.Key.Key_Return)
     assert specs == [CUSTOM]
@@ -222,7 +237,6 @@ def test_a_text_for_layers_or_heads_that_the_model_lacks_is_refused_like_one_tha
     qtbot: QtBot, panel: PrecisionPanel, text: str
 ) -> None:
     panel.set_model(loaded_model(30, 3))
-    panel.findChild(QToolButton).click()
     specs = chosen(panel)
     field = named(panel, QLineEdit, "KV cache precision as text")
     field.selectAll()
@@ -230,7 +244,7 @@ def test_a_text_for_layers_or_heads_that_the_model_lacks_is_refused_like_one_tha
     qtbot.keyClick(field, Qt.Key.Key_Return)
     with pytest.raises(OctavoError) as refusal:
         KVSpec.parse(text).require_fit(30, 3)
-    assert panel._details._text.problem == str(refusal.value)
+    assert panel._text.problem == str(refusal.value)
     assert specs == [] and panel.spec == KVSpec.parse("8")
     assert field.text() == text
     panel.set_model(None)
@@ -238,7 +252,7 @@ def test_a_text_for_layers_or_heads_that_the_model_lacks_is_refused_like_one_tha
     assert specs == [KVSpec.parse(text)]
     panel.set_model(loaded_model(30, 3))
     qtbot.keyClick(field, Qt.Key.Key_Return)
-    assert panel._details._text.problem == ""  # it is the present one, of which the figures tell
+    assert panel._text.problem == ""  # it is the present one, of which the figures tell
 
 
 def test_a_field_that_is_folded_away_gives_the_focus_to_the_line_above_it(
@@ -246,7 +260,7 @@ def test_a_field_that_is_folded_away_gives_the_focus_to_the_line_above_it(
 ) -> None:
     toggle = panel.findChild(QToolButton)
     toggle.click()
-    named(panel, QLineEdit, "KV cache precision as text").setFocus()
+    named(panel, QComboBox, "Page size").setFocus()
     qtbot.mouseClick(toggle, Qt.MouseButton.LeftButton)
     assert panel.window().focusWidget() is toggle
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
-from engine.kv.precision import KVSpec
+from engine.kv.precision import KV_BITS, KVSpec
 from engine.kv.usage import KVUsage
+from engine.wording import format_nbytes
 from tests.app.store.samples import USAGE
 from tests.ui.conftest import figure
-from tests.ui.inspector.panels import CUSTOM, shown
+from tests.ui.inspector.panels import CUSTOM, loaded_model, shown
 from ui.inspector.precision import PrecisionPanel
+from ui.inspector.slider import Slider
 from ui.live_precision import HeldCache
 
 
@@ -28,11 +32,14 @@ def hold(panel: PrecisionPanel, kv: str, held: KVUsage, is_open: bool = True) ->
 
 
 def apart(panel: PrecisionPanel) -> tuple[str, str]:
+    """What is requested and what is held, where the panel says that they differ."""
+    if not panel._figures.is_apart:
+        return "", ""
     return figure(panel, "KV precision requested"), figure(panel, "KV precision held")
 
 
 def hint(panel: PrecisionPanel) -> str:
-    label = panel._figures._hint
+    label = panel._notice._hint
     return "" if label.isHidden() else label.text()
 
 
@@ -41,7 +48,7 @@ def test_what_is_held_is_told_by_tier_and_in_bytes(panel: PrecisionPanel) -> Non
     hold(panel, "8", usage())
     assert figure(panel, "KV memory now") == "123 KB"
     assert figure(panel, "KV pages by tier") == "1 hot, 2 warm, 10 cold"
-    assert figure(panel, "Attention caught by the budget") == ""
+    assert figure(panel, "Attention caught by the budget") == "reads all pages"
     hold(panel, "8; attend=4", usage(attention_pages=4))
     assert figure(panel, "Attention caught by the budget") == "97.0% caught by 4 pages"
 
@@ -65,13 +72,43 @@ def test_pages_that_have_lost_bits_are_counted(panel: PrecisionPanel) -> None:
     assert hint(panel) == "1 page stays at fewer bits until the conversation is read again."
 
 
-def test_rules_by_layer_are_requested_as_their_mean_once_the_cache_knows_them(qtbot: QtBot) -> None:
+def test_rules_by_layer_are_requested_as_their_mean_once_a_model_tells_its_layers(qtbot: QtBot) -> None:
     panel = shown(qtbot, CUSTOM)
-    held = usage(requested=(8.0, 8.0), effective=(4.0, 4.0), num_below=10)
-    hold(panel, "8; page=128, group=32", held)
-    assert apart(panel) == ("custom", "4 bits")
-    hold(panel, str(CUSTOM), dataclasses.replace(held, requested=(6.53, 5.07)))
-    assert apart(panel) == ("k6.5v5.1 bits", "4 bits")
+    assert figure(panel, "KV precision requested") == "by layer"
+    panel.set_model(loaded_model(30, 3))
+    hold(panel, "8; page=128, group=32", usage(effective=(4.0, 4.0), num_below=10))
+    # 8 layers at 8 and 22 at 6 and 4: 196 / 30 and 152 / 30
+    assert apart(panel) == ("k6.5v5.1 on average", "4 bits")
+
+
+def test_figures_of_the_plan_are_those_of_the_model_and_follow_a_slider_that_is_held(
+    qtbot: QtBot, panel: PrecisionPanel
+) -> None:
+    loaded = loaded_model(30, 3)
+    panel.set_model(loaded)
+    slider = next(slider for slider in panel.findChildren(Slider) if "key" in slider.accessibleName())
+    middle = slider.height() // 2
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=QPoint(slider.centre_of(slider.value()), middle))
+    for stop in (4, 1, 0, 3):
+        qtbot.mouseMove(slider, QPoint(slider.centre_of(stop), middle))
+        plan = loaded.plan_at(KVSpec.parse(f"k{sorted(KV_BITS)[stop]}v8"))
+        assert figure(panel, "KV bytes per token") == format_nbytes(plan.kv_nbytes_per_token)
+        assert figure(panel, "KV memory at full context") == format_nbytes(plan.kv_nbytes)
+        assert figure(panel, "Safe context") == f"{plan.safe_tokens:,} tokens"
+        assert figure(panel, "Context that fits") == "all 8,192 tokens"
+    assert panel.spec == KVSpec.parse("8")
+
+
+def test_no_row_comes_or_goes_whatever_is_known(qtbot: QtBot, panel: PrecisionPanel) -> None:
+    def rows() -> list[int]:
+        return [label.geometry().top() for label in panel._figures.findChildren(QLabel)]
+
+    before = rows()
+    panel.set_model(loaded_model(30, 3))
+    hold(panel, "8", usage(effective=(4.0, 4.0), num_below=10, attention_pages=8, hot_pages=123_456_789))
+    panel.set_spec(KVSpec.parse("0-7:8, 8-:k6v4, 12.h1:2; attend=4, page=512"))
+    QApplication.processEvents()
+    assert rows() == before
 
 
 def test_a_page_or_group_size_that_waits_for_the_next_message_is_said(panel: PrecisionPanel) -> None:
