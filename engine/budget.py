@@ -29,16 +29,17 @@ class LoadPlan:
 
     Attributes:
         weights_nbytes: bytes of the weights in memory.
-        kv_nbytes_per_token: bytes of keys and values that a token keeps once its page is cold, all layers.
+        kv_nbytes_per_token: bytes that a token keeps in all layers once its page is cold.
         kv_nbytes: bytes of the whole KV cache with `fitting_tokens`.
         available_nbytes: memory that could be had when the plan was made.
         usable_nbytes: what may be taken of it: all, or what the user allows.
         reserve_nbytes: kept free of that.
         kv_budget_nbytes: what weights and reserve leave of it for the KV cache.
         context_tokens: positions that the model was made for.
-        theoretical_tokens: tokens that the budget holds when each takes `kv_nbytes_per_token`, even more than
-            the model was made for.
-        safe_tokens: tokens that a share of the budget holds so, at most `fitting_tokens`: room for surprises.
+        theoretical_tokens: tokens that the budget holds when each takes that and nothing is to spare; it may
+            be more than the model was made for.
+        safe_tokens: tokens that a share of the budget holds so, at most `fitting_tokens`: it leaves room for
+            surprises.
         fitting_tokens: tokens that fit with all that the cache keeps besides, at most `context_tokens`.
         dequantize: whether the weights become float32 (on the CPU, where that is about 20x faster).
     """
@@ -74,17 +75,43 @@ class LoadPlan:
         )
 
 
-def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
-    """Return the bytes that one token takes in all layers once its page is cold, scales and biases counted.
+def kv_numbers_per_token(info: ModelInfo) -> int:
+    """Return the numbers that a token keeps, however long the text is.
 
-    "16 bits" are the activations' own type, which is float32 on the CPU.
+    With full attention in all layers that is 2 (a key and a value) x layers x KV heads x head dim. Layers
+    that see a window or are recurrent keep none: what they take has an end.
     """
-    return math.ceil(kv.kv_nbytes_per_token(layer_shapes(info), backend.activation_nbytes))
+    paged = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in layer_shapes(info))
+    return paged + sum(cache.numbers_per_token for cache in info.layers.own if cache.grows)
+
+
+def bare_nbytes(num_numbers: int, bits: float) -> int:
+    """Return the bytes of numbers at a bit width, without the scales that a real format adds."""
+    return math.ceil(num_numbers * bits / 8)
+
+
+def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
+    """Return the bytes that a token keeps in all layers once its page is cold, scales and biases counted.
+
+    "16 bits" are the activations' own type, which is float32 on the CPU. So are the numbers of layers that
+    are not in pages.
+    """
+    paged = kv.kv_nbytes_per_token(layer_shapes(info), backend.activation_nbytes)
+    own = sum(cache.numbers_per_token for cache in info.layers.own if cache.grows)
+    return math.ceil(paged) + own * backend.activation_nbytes
 
 
 def kv_nbytes(info: ModelInfo, backend: Backend, kv: KVSpec, num_tokens: int) -> int:
     """Return the most bytes that the KV cache takes while a text grows to `num_tokens`."""
-    return math.ceil(room.kv_nbytes(kv, num_tokens, layer_shapes(info), backend.activation_nbytes))
+    paged = room.kv_nbytes(kv, num_tokens, layer_shapes(info), backend.activation_nbytes)
+    own = sum(cache.nbytes(num_tokens, backend.activation_nbytes) for cache in info.layers.own)
+    return math.ceil(paged) + own
+
+
+def kv_once_nbytes(info: ModelInfo, backend: Backend, num_tokens: int) -> int:
+    """Return the part of that which has an end: windows, and what recurrent layers keep."""
+    bounded = (cache for cache in info.layers.own if not cache.grows)
+    return sum(cache.nbytes(num_tokens, backend.activation_nbytes) for cache in bounded)
 
 
 def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
@@ -93,8 +120,9 @@ def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
 
 
 def layer_shapes(info: ModelInfo) -> list[LayerShape]:
-    """Return what each layer of a model caches in pages, in order."""
-    return [LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)] * info.num_layers
+    """Return what each layer of a model caches in pages, in order; those without heads cache nothing there."""
+    alike = LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)
+    return list(info.layers.paged) or [alike] * info.num_layers
 
 
 def plan_load(
@@ -115,31 +143,43 @@ def plan_load(
         return kv_nbytes(info, backend, kv, num_tokens)
 
     usable = available_nbytes if limits.most_nbytes is None else min(available_nbytes, limits.most_nbytes)
-    room = usable - limits.reserve_nbytes
+    room_nbytes = usable - limits.reserve_nbytes
     float32_nbytes = info.num_parameters * FLOAT32_NBYTES
     if dequantize is None:
         floor_nbytes = taken_nbytes(min(MIN_CONTEXT_TOKENS, info.context_tokens))
-        dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= room
+        dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= room_nbytes
     if dequantize:
         weights_nbytes = float32_nbytes
     else:
         weights_nbytes = info.packed_nbytes + info.num_plain_values * backend.activation_nbytes
-    budget = max(0, room - weights_nbytes)
-    per_token = kv_nbytes_per_token(info, backend, kv)
+    budget = max(0, room_nbytes - weights_nbytes)
     fitting = _most_tokens(info.context_tokens, budget, taken_nbytes)
+    safe = _tokens_in_theory(info, backend, kv, math.floor(budget * limits.safe_share))
     return LoadPlan(
         weights_nbytes=weights_nbytes,
-        kv_nbytes_per_token=per_token,
+        kv_nbytes_per_token=kv_nbytes_per_token(info, backend, kv),
         kv_nbytes=taken_nbytes(fitting),
         available_nbytes=available_nbytes,
         usable_nbytes=usable,
         reserve_nbytes=limits.reserve_nbytes,
         kv_budget_nbytes=budget,
         context_tokens=info.context_tokens,
-        theoretical_tokens=budget // per_token,
-        safe_tokens=min(int(budget * limits.safe_share) // per_token, fitting),
+        theoretical_tokens=_tokens_in_theory(info, backend, kv, budget),
+        safe_tokens=min(safe, fitting),
         fitting_tokens=fitting,
         dequantize=dequantize,
+    )
+
+
+def _tokens_in_theory(info: ModelInfo, backend: Backend, kv: KVSpec, budget_nbytes: int) -> int:
+    """Return the tokens that a budget holds when all are in cold pages and no memory is to spare.
+
+    The model's context where a token takes nothing.
+    """
+    per_token = kv_nbytes_per_token(info, backend, kv)
+    most = budget_nbytes // per_token if per_token else info.context_tokens
+    return _most_tokens(
+        most, budget_nbytes, lambda tokens: tokens * per_token + kv_once_nbytes(info, backend, tokens)
     )
 
 

@@ -13,9 +13,13 @@ from engine.safetensors_header import StoredTensor
 
 Config = dict[str, Any]
 
+CONFIG = "config.json"
+
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer.model", "vocab.json", "tiktoken.model", "*.tiktoken")
 
 _DTYPE_WORDS = {"BF16": "bfloat16", "F16": "float16", "F32": "float32"}
+DTYPE_NBYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
+"""The types of weights that are not quantized, and their bytes."""
 
 
 def read_config(folder: Path) -> Config:
@@ -25,34 +29,38 @@ def read_config(folder: Path) -> Config:
         ModelError: missing or damaged.
         UnsupportedModelError: it asks for Python code from the folder to be run.
     """
-    path = folder / "config.json"
+    path = folder / CONFIG
     if not path.is_file():
         raise ModelError(f"{folder.name} is no MLX model: there is no config.json in the folder.")
+    return read_config_file(path, folder.name)
+
+
+def read_config_file(path: Path, name: str) -> Config:
+    """Return the config in a file that belongs to the model of this name; raises as `read_config` does."""
     try:
         config = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise ModelError(f"{folder.name} has a damaged config.json. Download it again.") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelError(f"{name} has a damaged {path.name}. Download it again.") from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise ModelError(f"{folder.name} has a config.json that names no model_type.")
+        raise ModelError(f"{name} has a {path.name} that names no model_type.")
     if config.get("model_file"):
         raise UnsupportedModelError(
-            f"{folder.name} needs Python code of its own ({config['model_file']}) to be run; Octavo does not "
-            "run it."
+            f"{name} needs Python code of its own ({config['model_file']}) to be run; Octavo does not run it."
         )
     return config
 
 
-def require_model_type(folder: Path, config: Config) -> None:
-    """Raise an `UnsupportedModelError` that names a model type which mlx-lm does not have."""
+def require_model_type(name: str, config: Config) -> None:
+    """Raise an `UnsupportedModelError` when mlx-lm does not have the model type of the model of this name."""
     start_backend()
     from mlx_lm.utils import MODEL_REMAPPING
 
-    name: str = config["model_type"]
-    module: str = MODEL_REMAPPING.get(name, name)
+    model_type: str = config["model_type"]
+    module: str = MODEL_REMAPPING.get(model_type, model_type)
     if module.isidentifier() and importlib.util.find_spec(f"mlx_lm.models.{module}") is not None:
         return
     kind = "a model for images and text of the type" if "vision_config" in config else "of the type"
-    raise UnsupportedModelError(f"{folder.name} is {kind} {name}, which mlx-lm does not run.")
+    raise UnsupportedModelError(f"{name} is {kind} {model_type}, which mlx-lm does not run.")
 
 
 def require_tokenizer(folder: Path) -> None:
@@ -78,6 +86,16 @@ def quantization(config: Config) -> Config | None:
     return None
 
 
+def plain_dtype(config: Config) -> str:
+    """Return the type that a config names for plain weights; bfloat16 where it names none."""
+    for part in (config, text_config(config)):
+        for key in ("dtype", "torch_dtype"):
+            name = str(part.get(key)).removeprefix("torch.")
+            if name in DTYPE_NBYTES:
+                return name
+    return "bfloat16"
+
+
 def quantization_words(config: Config, tensors: dict[str, StoredTensor]) -> str:
     """Return how the weights are stored, for people: `4-bit, group 64`, `AWQ 4-bit` or `bfloat16`."""
     settings = quantization(config)
@@ -87,6 +105,11 @@ def quantization_words(config: Config, tensors: dict[str, StoredTensor]) -> str:
             nbytes[tensor.dtype] = nbytes.get(tensor.dtype, 0) + tensor.nbytes
         largest = max(nbytes, key=lambda dtype: nbytes[dtype])
         return _DTYPE_WORDS.get(largest, largest)
+    return settings_words(settings)
+
+
+def settings_words(settings: Config) -> str:
+    """Return how quantized weights are stored, for people."""
     method = settings.get("quant_method") or settings.get("mode", "affine")
     words = f"{settings['bits']}-bit" if "bits" in settings else ""
     if "group_size" in settings:

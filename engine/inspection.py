@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from pathlib import Path
@@ -10,17 +11,28 @@ from typing import Any
 from engine import folder
 from engine.cancel import CancelToken
 from engine.errors import ModelError
+from engine.folder import Config
 from engine.gguf.architecture import ROPE_FACTORS, model_config
 from engine.gguf.header import GGUFHeader, read_header
 from engine.gguf.tensor_types import GROUP_SIZE
-from engine.model_info import ModelFormat, ModelInfo
+from engine.kv.precision import LayerShape
+from engine.kv.room import OwnCache
+from engine.model_info import CachedLayers, ModelFormat, ModelInfo
 from engine.safetensors_header import read_folder
+
+log = logging.getLogger(__name__)
 
 _DEFAULT_CONTEXT_TOKENS = 4096
 """Assumed where a config names no length; too little for most models, which is the safe side."""
 
 _QUANTIZATION_SUFFIX = re.compile(r"[-._](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
 """What file names of GGUF models add to the model's name; it is shown apart."""
+
+_MOST = 2**31 - 1
+"""The largest size that a config may name, which is that of an MLX array's axis."""
+_MOST_PARTS = 10_000
+"""The most layers or experts: mlx-lm's models make an object of each."""
+_PARTS = re.compile(r"n(um)?_\w*(layer|expert)s")
 
 
 def inspect_model(path: Path, cancel: CancelToken | None = None) -> ModelInfo:
@@ -54,6 +66,7 @@ def inspect_header(header: GGUFHeader) -> ModelInfo:
     plain = [tensor for tensor in header.tensors.values() if not tensor.type.is_quantized]
     return _info(
         config,
+        CachedLayers(),  # the architectures that are read have full attention in all layers
         path=header.path,
         format=ModelFormat.GGUF,
         name=_QUANTIZATION_SUFFIX.sub("", header.path.stem),
@@ -66,13 +79,55 @@ def inspect_header(header: GGUFHeader) -> ModelInfo:
     )
 
 
+def inspect_config(path: Path) -> ModelInfo:
+    """Return the shape and size that a model has by its config alone; no weights or tokenizer are needed.
+
+    Args:
+        path: a config.json, or a folder with one.
+
+    Raises:
+        ModelError: missing or damaged, or mlx-lm cannot make a model of it.
+        UnsupportedModelError: an architecture or quantization that is not supported, by name.
+    """
+    file = path / folder.CONFIG if path.is_dir() else path
+    if not file.is_file():
+        raise ModelError(f"There is no {folder.CONFIG} at {path}.")
+    name = file.absolute().parent.name if file.name == folder.CONFIG else file.stem
+    config = folder.read_config_file(file, name)
+    _require_possible(config, name)
+
+    # These import mlx, without which a GGUF file is inspected.
+    from engine.config_weights import config_weights
+    from engine.skeleton import build_skeleton, settings_of
+
+    module = build_skeleton(config)
+    layers = _layers_of(module, name)
+    settings = settings_of(module) | _language(config)
+    quantization, dtype = folder.quantization(config), folder.plain_dtype(config)
+    weights = config_weights(module, quantization, name)
+    return _info(
+        settings,
+        layers,
+        path=path,
+        format=ModelFormat.CONFIG,
+        name=name,
+        quantization=dtype if quantization is None else folder.settings_words(quantization),
+        num_parameters=weights.num_parameters,
+        weights_nbytes=weights.packed_nbytes + weights.num_plain_values * folder.DTYPE_NBYTES[dtype],
+        packed_nbytes=weights.packed_nbytes,
+        num_plain_values=weights.num_plain_values,
+    )
+
+
 def _inspect_folder(path: Path) -> ModelInfo:
     config = folder.read_config(path)
-    folder.require_model_type(path, config)
+    _require_possible(config, path.name)
     folder.require_tokenizer(path)
     tensors = read_folder(path)
+    settings, layers = _tried(config, path.name)
     return _info(
-        folder.text_config(config) | {"model_type": config["model_type"]},
+        settings | _language(config),
+        layers,
         path=path,
         format=ModelFormat.MLX,
         name=path.name,
@@ -84,21 +139,71 @@ def _inspect_folder(path: Path) -> ModelInfo:
     )
 
 
-def _info(config: dict[str, Any], *, path: Path, **facts: Any) -> ModelInfo:
-    heads = _integer(config, path, "num_attention_heads", "n_head", "n_heads", "num_heads")
+def _require_possible(config: Config, name: str) -> None:
+    """Raise a `ModelError` when mlx-lm does not have the model type, or a size is more than there can be."""
+    folder.require_model_type(name, config)
+    for key, value in _language(config).items():
+        if isinstance(value, int) and value > (_MOST_PARTS if _PARTS.fullmatch(key) else _MOST):
+            raise ModelError(f"{name} has a damaged config: its {key} of {value:,} cannot be.")
+
+
+def _language(config: Config) -> Config:
+    """Return what a config says of the language model; it leaves null to the model's own defaults."""
+    said = {key: value for key, value in folder.text_config(config).items() if value is not None}
+    return said | {"model_type": config["model_type"]}
+
+
+def _tried(config: Config, name: str) -> tuple[Config, CachedLayers | None]:
+    """Return all settings of the language model and what its layers cache; nothing where mlx-lm fails."""
+    from engine.skeleton import build_skeleton, settings_of
+
+    try:
+        module = build_skeleton(config)
+    except ModelError as error:
+        log.warning("%s: %s", name, error)
+        return {}, None
+    return settings_of(module), _layers_of(module, name)
+
+
+def _layers_of(module: Any, name: str) -> CachedLayers | None:
+    """Return what the layers of a model without weights cache, None where that cannot be found out."""
+    from engine.skeleton import cached_layers
+
+    try:
+        return cached_layers(module)
+    except ModelError as error:
+        log.warning("%s: %s", name, error)
+        return None
+
+
+def _info(config: Config, layers: CachedLayers | None, *, path: Path, **facts: Any) -> ModelInfo:
+    """Return what a config says of a model.
+
+    One whose layers have no attention counts as one head. Layers that are not known are taken for full
+    attention without pages, which is the most that they can cache.
+    """
+    without_heads = 1 if layers and not any(shape.num_kv_heads for shape in layers.paged) else None
+    heads = _integer(
+        config, path, "num_attention_heads", "n_head", "n_heads", "num_heads", default=without_heads
+    )
     kv_heads = _integer(config, path, "num_key_value_heads", "n_head_kv", "num_kv_heads", default=heads)
     head_dim = _integer(config, path, "head_dim", default=0)
     if not head_dim:
         head_dim = _integer(config, path, "hidden_size", "n_embd", "d_model", "dim") // heads
+    num_layers = _integer(config, path, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+    if layers is None:
+        full = OwnCache(numbers_per_token=2 * kv_heads * head_dim)
+        layers = CachedLayers((LayerShape(0, 0, 0),) * num_layers, (full,) * num_layers, is_known=False)
     return ModelInfo(
         path=path,
         architecture=str(config["model_type"]),
-        num_layers=_integer(config, path, "num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+        num_layers=num_layers,
         num_heads=heads,
         num_kv_heads=kv_heads,
         head_dim=head_dim,
         context_tokens=_context_tokens(config, path),
         vocab_size=_integer(config, path, "vocab_size", "padded_vocab_size"),
+        layers=layers,
         **facts,
     )
 

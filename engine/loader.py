@@ -24,6 +24,7 @@ from engine.model import Model
 from engine.model_info import ModelInfo
 from engine.placement import Placement
 from engine.safetensors_header import read_folder
+from engine.wording import first_line
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +118,7 @@ def _lazy_module(path: Path, info: ModelInfo) -> tuple[nn.Module, object]:
         # of them ends the program when a package that it needs is not there.
         raise ModelError(
             f"{info.name} ({info.architecture}) cannot be loaded: its config and weights do not fit mlx-lm's "
-            f"{info.architecture} model ({_first_line(error)})."
+            f"{info.architecture} model ({first_line(error)})."
         ) from error
     return module, config.get("eos_token_id")
 
@@ -128,9 +129,5 @@ def _folder_tokenizer(path: Path, eos_token_ids: object) -> TokenizerWrapper:
         tokenizer: TokenizerWrapper = load_tokenizer(path, options, eos_token_ids=eos_token_ids)
     except Exception as error:
         # transformers raises many kinds, and OSError for a file that is merely missing.
-        raise ModelError(f"The tokenizer of {path.name} cannot be read ({_first_line(error)}).") from error
+        raise ModelError(f"The tokenizer of {path.name} cannot be read ({first_line(error)}).") from error
     return tokenizer
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".")

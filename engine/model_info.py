@@ -6,12 +6,32 @@ import enum
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.kv.precision import LayerShape
+from engine.kv.room import OwnCache
+
 
 class ModelFormat(enum.Enum):
     """How a model lies on disk."""
 
     MLX = "MLX folder"
     GGUF = "GGUF file"
+    CONFIG = "config without weights"
+
+
+@dataclass(frozen=True)
+class CachedLayers:
+    """What the layers of a model cache.
+
+    Attributes:
+        paged: what each layer caches in pages, in order; one without heads caches nothing there. Empty where
+            all layers are alike, with a key and a value of `head_dim` numbers for each KV head.
+        own: what mlx-lm's own caches of the others take.
+        is_known: whether that was found out; otherwise it is the most that they can take.
+    """
+
+    paged: tuple[LayerShape, ...] = ()
+    own: tuple[OwnCache, ...] = ()
+    is_known: bool = True
 
 
 @dataclass(frozen=True)
@@ -20,7 +40,7 @@ class ModelInfo:
 
     Attributes:
         path: the folder or file.
-        format: MLX folder or GGUF file.
+        format: what lies there.
         name: a title for people, such as `SmolLM2-135M-Instruct`.
         architecture: mlx-lm's model type, such as `llama` or `qwen3`.
         quantization: how the weights are stored, such as `4-bit, group 64`, `Q4_1` or `bfloat16`.
@@ -34,6 +54,7 @@ class ModelInfo:
         weights_nbytes: bytes of the weights on disk.
         packed_nbytes: bytes in memory of the packed numbers of quantized weights, scales left out.
         num_plain_values: values that are held one by one: scales, biases, norms, unquantized weights.
+        layers: what its layers cache.
     """
 
     path: Path
@@ -51,3 +72,4 @@ class ModelInfo:
     weights_nbytes: int
     packed_nbytes: int
     num_plain_values: int
+    layers: CachedLayers = CachedLayers()

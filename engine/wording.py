@@ -15,6 +15,11 @@ def format_nbytes(nbytes: int) -> str:
     return f"{size:,.0f} GB"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error of another program, at most 200 characters, without a full stop."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200].rstrip(".")
+
+
 def last_line(said: str) -> str:
     """Return the last line that a program wrote, where most put what went wrong; empty without one."""
     lines = said.strip().splitlines()

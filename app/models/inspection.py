@@ -21,4 +21,4 @@ def require_known_config(folder: Path) -> None:
     """Raise a `ModelError` when a folder's config, still without weights, is of no model that can run."""
     from engine.folder import read_config, require_model_type
 
-    require_model_type(folder, read_config(folder))
+    require_model_type(folder.name, read_config(folder))

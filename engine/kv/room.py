@@ -5,19 +5,56 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from engine.kv.precision import LEAST_BITS, BitsPair, KVSpec, LayerShape, Tier, key_nbytes, value_nbytes
 
 GROWTH_FRACTION = 16
 """A pool of blocks grows by a sixteenth of what it holds, at least by one page."""
+MAX_CHUNK_TOKENS = 512
+"""The most tokens of a prompt that one forward pass reads; a window keeps them all until the next."""
+OWN_STEP_TOKENS = 256
+"""mlx-lm's own caches grow by this much."""
+
+
+@dataclass(frozen=True)
+class OwnCache:
+    """What one of mlx-lm's own caches takes, for a layer that is not in pages.
+
+    Numbers are of the activation type.
+
+    Attributes:
+        numbers_per_token: numbers that are kept of a token.
+        window_tokens: the newest tokens of which they are kept; None for all.
+        state_numbers: numbers that are kept however long the text is.
+        state_nbytes: bytes that are kept so in types of their own.
+    """
+
+    numbers_per_token: int = 0
+    window_tokens: int | None = None
+    state_numbers: int = 0
+    state_nbytes: int = 0
+
+    @property
+    def grows(self) -> bool:
+        """Whether each token takes more, without end."""
+        return self.numbers_per_token > 0 and self.window_tokens is None
+
+    def nbytes(self, num_tokens: int, activation_nbytes: int) -> int:
+        """Return the most bytes that it takes while a text grows to this many tokens."""
+        tokens = -(-num_tokens // OWN_STEP_TOKENS) * OWN_STEP_TOKENS
+        if self.window_tokens is not None:
+            tokens = min(tokens, self.window_tokens + MAX_CHUNK_TOKENS)
+        numbers = self.state_numbers + tokens * self.numbers_per_token
+        return numbers * activation_nbytes + self.state_nbytes
 
 
 def kv_nbytes(spec: KVSpec, num_tokens: int, shapes: Sequence[LayerShape], activation_nbytes: int) -> float:
     """Return the most bytes that a cache takes while a text grows to this many tokens.
 
     Never less for a longer text. Counted are the open page, whole; the pages by tier as `TierPolicy` gives
-    them to a text in which none is pinned; the room that pools have to spare; and the bounds of keys that an
-    attention budget takes. A shape for every layer of the model, in order.
+    them to a text in which none is pinned; the room that pools then have to spare; and the bounds of keys
+    that an attention budget takes. A shape for every layer of the model, in order.
     """
     pages = num_tokens // spec.page_tokens
     # The first page is hot for longest, so that the page with which it goes warm may leave less than before.
@@ -74,23 +111,44 @@ def _sealed_nbytes(
     activation_nbytes: int,
 ) -> float:
     """Return the bytes of one layer's pools."""
-    keys: Counter[int] = Counter()
-    values: Counter[int] = Counter()
-    for tier, pages in tiers.items():
-        for pair in bits:
-            keys[max(LEAST_BITS[tier], pair.keys)] += pages
-            values[max(LEAST_BITS[tier], pair.values)] += pages
     bounds = 0 if spec.attention_pages is None else 2 * shape.key_dim * activation_nbytes
     nbytes = 0.0
-    for each, blocks in keys.items():
+    for each, (blocks, slots) in _pools(tiers, [pair.keys for pair in bits]).items():
         key = key_nbytes(shape.key_dim, each, spec.group_size, activation_nbytes)
-        nbytes += _slots(blocks, len(bits)) * (key * spec.page_tokens + bounds)
+        nbytes += slots * (key * spec.page_tokens + bounds)
         nbytes += blocks * bounds  # once more, side by side in the order of the pages, for decode
-    for each, blocks in values.items():
+    for each, (_, slots) in _pools(tiers, [pair.values for pair in bits]).items():
         value = value_nbytes(shape.value_dim, each, spec.group_size, activation_nbytes)
-        nbytes += _slots(blocks, len(bits)) * value * spec.page_tokens
+        nbytes += slots * value * spec.page_tokens
     return nbytes
 
 
-def _slots(num_blocks: int, page_blocks: int) -> int:
-    return num_blocks + pool_growth(num_blocks, page_blocks) if num_blocks else 0
+def _pools(tiers: dict[Tier, int], head_bits: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Return the blocks and the slots of each pool, by its bits, for a layer's keys or for its values."""
+    blocks: Counter[int] = Counter()
+    at_once: dict[int, int] = {}
+    for tier, pages in tiers.items():
+        if not pages:
+            continue
+        for each, heads in Counter(max(LEAST_BITS[tier], bits) for bits in head_bits).items():
+            blocks[each] += heads * pages
+            at_once[each] = min(heads, at_once.get(each, heads))
+    passing = _passing_blocks(tiers, head_bits)
+    return {
+        each: (count, _slots(count + passing[each], len(head_bits), at_once[each]))
+        for each, count in blocks.items()
+    }
+
+
+def _passing_blocks(tiers: dict[Tier, int], head_bits: Sequence[int]) -> Counter[int]:
+    """Count the blocks that a new page adds, by bits, before an older one makes room in the first tier."""
+    used = [tier for tier in Tier if tiers.get(tier)]
+    if len(used) < 2:
+        return Counter()
+    first, second = (LEAST_BITS[tier] for tier in used[:2])
+    return Counter(max(first, bits) for bits in head_bits if max(first, bits) > max(second, bits))
+
+
+def _slots(num_blocks: int, page_blocks: int, at_once: int) -> int:
+    """Return the slots that a pool has at most after it grew, being filled by `at_once` blocks at a time."""
+    return num_blocks + max(0, pool_growth(num_blocks, page_blocks) - at_once)

@@ -12,7 +12,8 @@ from gguf.constants import GGMLQuantizationType as Kind
 
 from engine.errors import ModelError, UnsupportedModelError
 from engine.inspection import inspect_model
-from engine.model_info import ModelFormat, ModelInfo
+from engine.kv.precision import LayerShape
+from engine.model_info import CachedLayers, ModelFormat, ModelInfo
 from engine.parameters import named_parameters
 from tests.engine.folders import CONFIG, random_model, write_folder
 from tests.engine.gguf.files import LLAMA, with_prefix, write_gguf
@@ -84,6 +85,7 @@ def test_a_folder_is_what_its_config_and_weights_say(bits: int | None, words: st
         weights_nbytes=sum(value.nbytes for value in stored.values()),
         packed_nbytes=sum(value.nbytes for value in stored.values() if value.dtype == mx.uint32),
         num_plain_values=sum(value.size for value in stored.values() if value.dtype != mx.uint32),
+        layers=CachedLayers((LayerShape(2, 16, 16),) * 2),
     )
 
 

@@ -19,7 +19,7 @@ GROWTH = 1 / 16
 
 
 def spare_nbytes(spec: KVSpec, usage_pages: dict[Tier, int]) -> float:
-    """Return the bytes of one page that is exact, and of one growth step of the pools of each tier in use."""
+    """Return the bytes of an exact page, and of what a growth step leaves over in the pools of each tier."""
     nbytes = 0.0
     for layer, shape in enumerate(LAYER_SHAPES):
         nbytes += PAGE * shape.num_kv_heads * (shape.key_dim + shape.value_dim) * 4
@@ -29,8 +29,8 @@ def spare_nbytes(spec: KVSpec, usage_pages: dict[Tier, int]) -> float:
             widest_value = max(
                 value_nbytes(shape.value_dim, pair.values, spec.group_size, 4) for pair in pairs
             )
-            step = max(1.0, pages * GROWTH) * PAGE * shape.num_kv_heads if pages else 0.0
-            nbytes += step * (widest_key + widest_value)
+            spare_pages = max(0.0, pages * GROWTH - 1) + (tier is Tier.HOT)
+            nbytes += spare_pages * PAGE * shape.num_kv_heads * (widest_key + widest_value)
     return nbytes
 
 
@@ -75,6 +75,6 @@ def test_a_longer_text_never_takes_less(hot: int, warm: int, rules: str) -> None
 
 
 def test_many_hot_pages_are_planned_at_16_bits() -> None:
-    # 100 pages of 256 tokens and the open one, at 2 layers x 2 heads x 128 numbers x 4 bytes; a page to spare
-    # for each sixteen of them.
-    assert kv_nbytes(KVSpec.parse("2; hot=9999"), 25_600, LAYER_SHAPES, 4) == (1 + 100 + 6) * 256 * 2_048
+    # 100 pages of 256 tokens and the open one, at 2 layers x 2 heads x 128 numbers x 4 bytes. A growth step
+    # is 6 pages then, one of which is the page that it is taken for.
+    assert kv_nbytes(KVSpec.parse("2; hot=9999"), 25_600, LAYER_SHAPES, 4) == (1 + 100 + 5) * 256 * 2_048

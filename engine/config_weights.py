@@ -1,0 +1,122 @@
+"""The weights that a config describes, where there are none to look at."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mlx.core as mx
+import mlx.nn as nn
+from mlx_lm.utils import _compressed_tensors_quantization
+
+from engine.errors import ModelError, UnsupportedModelError
+from engine.parameters import named_parameters
+
+_MICROSCALED = {
+    "mxfp4": {"group_size": 32, "bits": 4, "mode": "mxfp4"},
+    "mxfp8": {"group_size": 32, "bits": 8, "mode": "mxfp8"},
+}
+_LEFT_ALONE = ("modules_to_not_convert", "ignore", "ignored_layers")
+"""Where the formats of other programs list what they do not quantize."""
+
+
+@dataclass(frozen=True)
+class ConfigWeights:
+    """What the weights of a config come to.
+
+    Attributes:
+        num_parameters: parameters of the model.
+        packed_nbytes: bytes of whole numbers, which stay as they are in memory.
+        num_plain_values: values that are held one by one: scales, biases, norms, unquantized weights.
+    """
+
+    num_parameters: int
+    packed_nbytes: int
+    num_plain_values: int
+
+
+def config_weights(module: nn.Module, settings: dict[str, Any] | None, name: str) -> ConfigWeights:
+    """Return the weights of a skeleton, which is quantized by this, as its config says; None leaves it plain.
+
+    Raises:
+        ModelError: no such weights can be.
+        UnsupportedModelError: mlx-lm does not read weights that are quantized so.
+    """
+    num_parameters = sum(value.size for _, value in named_parameters(module))
+    if settings is not None:
+        _quantize(module, settings, name)
+    values = [value for _, value in named_parameters(module)]
+    plain = [value for value in values if mx.issubdtype(value.dtype, mx.floating)]
+    return ConfigWeights(
+        num_parameters=num_parameters,
+        packed_nbytes=sum(value.nbytes for value in values) - sum(value.nbytes for value in plain),
+        num_plain_values=sum(value.size for value in plain),
+    )
+
+
+def _quantize(module: nn.Module, settings: dict[str, Any], name: str) -> None:
+    scheme = _scheme(settings, name)
+    if scheme is None:
+        return
+    mode = scheme.get("mode", "affine")
+    try:
+        group_size, bits = scheme["group_size"], scheme["bits"]
+        predicate = _predicate(module, settings, group_size)
+        nn.quantize(module, group_size, bits, mode=mode, class_predicate=predicate)
+    except Exception as error:
+        raise ModelError(f"{name} has a config.json whose quantization cannot be: {error}") from error
+
+
+def _scheme(settings: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """Return bits, group size and mode in the words of MLX; None for weights that mlx-lm unpacks."""
+    method = settings.get("quant_method")
+    try:
+        if method is None:
+            return settings
+        if method == "compressed-tensors":
+            scheme: dict[str, Any] = _compressed_tensors_quantization(settings)
+            return scheme
+    except ValueError as error:
+        raise UnsupportedModelError(
+            f"{name} is quantized in a way that mlx-lm does not read: {error}."
+        ) from error
+    if method in ("awq", "gptq"):
+        return {"group_size": settings.get("group_size", 128), "bits": settings.get("bits", 4)}
+    if method == "modelopt":
+        return {"group_size": settings.get("group_size", 16), "bits": 4, "mode": "nvfp4"}
+    if method == "fp8":
+        return _MICROSCALED["mxfp8"] if settings.get("scale_fmt") == "ue8m0" else None
+    if method in _MICROSCALED:
+        return _MICROSCALED[method]
+    raise UnsupportedModelError(
+        f"{name} is quantized by {method}; what its weights take cannot be told from the config alone."
+    )
+
+
+def _predicate(
+    module: nn.Module, settings: dict[str, Any], group_size: int
+) -> Callable[[str, nn.Module], bool | dict[str, Any]]:
+    """Return what says how each layer is quantized: as mlx-lm does where it makes such a model."""
+    own_rule = getattr(module, "quant_predicate", None)
+    is_foreign = "quant_method" in settings
+    left_alone = [str(pattern) for key in _LEFT_ALONE for pattern in settings.get(key) or ()]
+
+    def predicate(path: str, layer: Any) -> bool | dict[str, Any]:
+        if path in settings:
+            own: bool | dict[str, Any] = settings[path]
+            return own
+        if not hasattr(layer, "to_quantized") or layer.weight.shape[-1] % group_size:
+            return False
+        if is_foreign:
+            is_kept = isinstance(layer, nn.Embedding) or path.endswith("lm_head")
+            return not is_kept and not any(_covers(pattern, path) for pattern in left_alone)
+        return own_rule is None or bool(own_rule(path, layer))
+
+    return predicate
+
+
+def _covers(pattern: str, path: str) -> bool:
+    """Whether a pattern names a layer or something that it lies in."""
+    return fnmatch.fnmatchcase(path, pattern) or fnmatch.fnmatchcase(path, f"{pattern}.*")
