@@ -60,6 +60,16 @@ class HeldSequences:
             return 0
         return held.nbytes if held.spilled else held.cache.nbytes
 
+    @property
+    def memory_nbytes(self) -> int:
+        """Bytes that all sequences take in memory."""
+        return sum(held.cache.nbytes for held in self._held.values() if held.spilled is None)
+
+    def in_memory(self, conversation_id: int) -> SequenceCache | None:
+        """Return a conversation's sequence where that is in memory, without taking it."""
+        held = self._held.get(conversation_id)
+        return None if held is None or held.spilled else held.cache
+
     def take(self, conversation_id: int) -> SequenceCache | None:
         """Return a conversation's sequence as it was left, from disk if it is there; None where none is held.
 
@@ -90,14 +100,18 @@ class HeldSequences:
         if conversation_id == self.conversation_id:
             self.conversation_id = None
 
-    def make_room(self, nbytes: int) -> int:
-        """Spill idle sequences until so many bytes are free; return the bytes that this gave back."""
+    def make_room(self, nbytes: int, conversation_id: int | None = None) -> int:
+        """Spill idle sequences until so many bytes are free; return the bytes that this gave back.
+
+        With `conversation_id` that one is spared, as it is about to be taken, and not the one in hand.
+        """
+        spared = self.conversation_id if conversation_id is None else conversation_id
         freed = 0
-        for conversation_id, held in list(self._held.items()):
+        for number, held in list(self._held.items()):
             if freed >= nbytes:
                 break
-            if conversation_id != self.conversation_id and held.spilled is None:
-                freed += self._spill(conversation_id, held)
+            if number != spared and held.spilled is None:
+                freed += self._spill(number, held)
         return freed
 
     def spill_idle(self) -> int:
