@@ -120,7 +120,7 @@ def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
 
 
 def layer_shapes(info: ModelInfo) -> list[LayerShape]:
-    """Return what each layer of a model caches in pages, in order; those without heads cache nothing there."""
+    """Return what each layer of a model caches in pages, in order; none there where it has no heads."""
     alike = LayerShape(info.num_kv_heads, info.head_dim, info.head_dim)
     return list(info.layers.paged) or [alike] * info.num_layers
 

@@ -14,7 +14,7 @@ GROWTH_FRACTION = 16
 MAX_CHUNK_TOKENS = 512
 """The most tokens of a prompt that one forward pass reads; a window keeps them all until the next."""
 OWN_STEP_TOKENS = 256
-"""mlx-lm's own caches grow by this much."""
+"""mlx-lm's own caches grow by this much, from wherever the last chunk ended."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class OwnCache:
 
     def nbytes(self, num_tokens: int, activation_nbytes: int) -> int:
         """Return the most bytes that it takes while a text grows to this many tokens."""
-        tokens = -(-num_tokens // OWN_STEP_TOKENS) * OWN_STEP_TOKENS
+        tokens = num_tokens + OWN_STEP_TOKENS - 1
         if self.window_tokens is not None:
             tokens = min(tokens, self.window_tokens + MAX_CHUNK_TOKENS)
         numbers = self.state_numbers + tokens * self.numbers_per_token

@@ -191,6 +191,14 @@ SHARPENED = ("q_proj", "k_proj", "qkv_proj", "att_proj", "q_b_proj")
 SHARPNESS = 2.0
 
 
+def tiny_config(architecture: str, **overrides: Any) -> dict[str, Any]:
+    """Return the config.json of a tiny model; `overrides` are settings of its language model."""
+    config = COMMON | SPECIFIC[architecture] | {"model_type": architecture}
+    if architecture not in NESTED:
+        return config | overrides
+    return config | {"text_config": config["text_config"] | overrides}
+
+
 def tiny_model(architecture: str, *, sharp: bool = False, **overrides: Any) -> nn.Module:
     """Return a float32 model with random weights, the same at every call.
 
@@ -199,11 +207,7 @@ def tiny_model(architecture: str, *, sharp: bool = False, **overrides: Any) -> n
         sharp: whether attention picks some tokens, as a trained model's does.
         overrides: settings of the language model instead of this module's, such as `head_dim`.
     """
-    config = COMMON | SPECIFIC[architecture] | {"model_type": architecture}
-    if architecture in NESTED:
-        config["text_config"] = config["text_config"] | overrides
-    else:
-        config |= overrides
+    config = tiny_config(architecture, **overrides)
     if architecture == "olmo":
         _import_olmo()
     model_class, arguments = _get_classes(config)
