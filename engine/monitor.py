@@ -29,8 +29,8 @@ Subscriber = Callable[[MemorySample, bool], None]
 class MemoryMonitor:
     """Takes a sample of memory every `interval_s` and gives it to the guard, then to those who subscribed.
 
-    Samples are taken twice as often while memory is short, and, where it `rests`, half as often once the engine
-    has been idle and memory normal for a minute.
+    Samples are taken twice as often while memory is short, and half as often, where it `rests`, once the
+    engine has been idle and memory normal for a minute.
 
     Args:
         guard: what decides.
@@ -65,7 +65,7 @@ class MemoryMonitor:
         self._subscribers = (*self._subscribers, on_sample)
 
     def start(self) -> None:
-        """Begin with a first sample at once; does nothing where it runs already."""
+        """Begin with a first sample, which is taken even where `stop` follows at once."""
         if self._thread is None:
             self._stopped = threading.Event()
             self._thread = threading.Thread(
@@ -74,26 +74,29 @@ class MemoryMonitor:
             self._thread.start()
 
     def stop(self) -> None:
-        """End; no subscriber is called after this returns. A subscriber may call it itself."""
+        """End; once this returns no subscriber is called. One that calls it itself gets no further sample."""
         thread, self._thread = self._thread, None
         self._stopped.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
     def _run(self, stopped: threading.Event) -> None:
-        while not stopped.is_set():
+        while True:
             sample = self._sample()
-            if sample is None:
-                stopped.wait(self._interval_s)
-                continue
-            changed = self._guard.take(sample)
-            if changed:
-                log.info("The guard is at %s: %s", self._guard.height.name, self._guard.reason)
-            for subscriber in self._subscribers:
-                if stopped.is_set():
-                    return
-                _call(subscriber, sample, changed)
-            stopped.wait(self._pause_s(sample))
+            if sample is not None:
+                self._tell(sample)
+            if stopped.wait(self._interval_s if sample is None else self._pause_s(sample)):
+                return
+
+    def _tell(self, sample: MemorySample) -> None:
+        changed = self._guard.take(sample)
+        if changed:
+            log.info("The guard is at %s: %s", self._guard.height.name, self._guard.reason)
+        for subscriber in self._subscribers:
+            try:
+                subscriber(sample, changed)
+            except Exception:
+                log.exception("A subscriber to samples of memory failed")
 
     def _sample(self) -> MemorySample | None:
         """Return what is so now, None where the sensor fails."""
@@ -120,10 +123,3 @@ class MemoryMonitor:
             self._quiet_since_s = sample.time_s
         is_idle = self._rests and sample.time_s - self._quiet_since_s >= IDLE_AFTER_S
         return self._interval_s * (IDLE_INTERVALS if is_idle else 1)
-
-
-def _call(subscriber: Subscriber, sample: MemorySample, changed: bool) -> None:
-    try:
-        subscriber(sample, changed)
-    except Exception:
-        log.exception("A subscriber to samples of memory failed")

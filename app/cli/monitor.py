@@ -76,9 +76,14 @@ def monitor(
     guard = Guard()
     monitor = MemoryMonitor(guard, limits, interval_s=interval_s, rests=False, sensor=MemorySensor(watched))
     monitor.subscribe(lambda sample, changed: view.show(sample, guard if changed else None))
+    until_ended = contextlib.nullcontext() if command else _interruptible()
     try:
-        monitor.start()
-        _run(command) if command else _wait(duration_s)
+        with until_ended as ended:
+            monitor.start()
+            if ended is None:
+                _run(command)
+            else:
+                ended.wait(duration_s)
     finally:
         monitor.stop()
         view.end()
@@ -112,23 +117,18 @@ def _run(command: tuple[str, ...]) -> None:
         sys.exit(status)
 
 
-def _wait(duration_s: float | None) -> None:
-    """Wait for the end of the time, for Ctrl+C, or for the signal with which a system ends a process."""
+@contextlib.contextmanager
+def _interruptible() -> Iterator[threading.Event]:
+    """Yield what is set by Ctrl+C, or by the signal with which a system ends a process."""
     ended = threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:
         ended.set()
 
-    with _handling(end):
-        ended.wait(duration_s)
-
-
-@contextlib.contextmanager
-def _handling(end: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     numbers = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(number, end) for number in numbers]
     try:
-        yield
+        yield ended
     finally:
         for number, handler in zip(numbers, before, strict=True):
             signal.signal(number, handler)

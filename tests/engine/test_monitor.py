@@ -136,6 +136,12 @@ def test_after_stop_nobody_is_called(started: Started) -> None:
     assert len(late) == told
 
 
+def test_one_that_is_stopped_at_once_has_told_of_one_sample(started: Started) -> None:
+    told: list[MemorySample] = []
+    started(seconds(), lambda sample, changed: told.append(sample)).stop()
+    assert told
+
+
 def test_a_subscriber_may_stop_it(started: Started) -> None:
     ended = threading.Event()
 

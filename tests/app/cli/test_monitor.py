@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import csv
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from app.cli.monitor import ASKS, monitor
+from app.command_line import app_command
+from engine.errors import OctavoError
+from engine.guard import GuardStep
+from engine.memory import MemoryReading
+from tests.engine.memory_samples import MB, reading
+
+pytestmark = pytest.mark.usefixtures("octavo_home")
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(monitor, list(arguments))
+
+
+def rows(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+def test_a_while_is_watched_and_written(tmp_path: Path) -> None:
+    file = tmp_path / "memory.csv"
+    result = run("--interval", "0.1", "--duration", "0.35", "--csv", str(file))
+    assert result.exit_code == 0
+    written = rows(file)
+    assert len(written) >= 3
+    assert all(int(row["available_nbytes"]) <= int(row["total_nbytes"]) for row in written)
+    assert {row["process_nbytes"] for row in written} == {""}
+    assert f"{len(written)} samples" in result.output
+
+
+def test_a_command_is_run_and_watched_in_this_process(tmp_path: Path) -> None:
+    file = tmp_path / "memory.csv"
+    result = run("--interval", "0.1", "--csv", str(file), "--", "models", "list")
+    assert result.exit_code == 0
+    assert "No model is installed yet" in result.output
+    first = rows(file)[0]
+    assert int(first["process_nbytes"]) > 10 * MB
+    assert first["phase"] == "idle"
+
+
+def test_a_command_that_fails_ends_as_it_would_alone_and_leaves_the_samples(tmp_path: Path) -> None:
+    file = tmp_path / "memory.csv"
+    result = run("--csv", str(file), "--", "models", "remove", "no such model")
+    assert isinstance(result.exception, OctavoError)
+    assert rows(file)
+
+
+def test_the_windows_process_is_watched_where_it_is_open(tmp_path: Path, octavo_home: Path) -> None:
+    from PySide6.QtCore import QLockFile
+
+    octavo_home.mkdir()
+    lock = QLockFile(str(octavo_home / "octavo.lock"))
+    assert lock.tryLock(0)
+    file = tmp_path / "memory.csv"
+    result = run("--interval", "0.1", "--duration", "0.15", "--csv", str(file))
+    lock.unlock()
+    assert "Octavo took up to" in result.output
+    assert int(rows(file)[0]["process_nbytes"]) > 10 * MB
+    assert rows(file)[0]["mlx_active_nbytes"] == ""
+
+
+def test_what_the_guard_asks_for_is_told_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    class ShortMemory:
+        def __init__(self, watched: object) -> None:
+            self._second = 0
+
+        def __call__(self) -> MemoryReading:
+            self._second += 5
+            return reading(time_s=float(self._second), available_nbytes=300 * MB)
+
+    monkeypatch.setattr("app.cli.monitor.MemorySensor", ShortMemory)
+    output = run("--interval", "0.1", "--duration", "0.4").output
+    assert f"The guard asks {ASKS[GuardStep.CLEAR_CACHE]}: only 300 MB of the 16.0 GB" in output
+    assert f"The guard asks {ASKS[GuardStep.LOWER_TIERS]}" in output
+
+
+def test_every_step_has_its_words() -> None:
+    assert set(ASKS) == set(GuardStep)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--duration", "5", "--", "models", "list"], "without a command"),
+        (["--", "monitor"], "another"),
+        (["--", "nonsense"], "nonsense"),
+        (["--csv", "/no/such/folder/memory.csv"], "no folder"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(arguments: list[str], told: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert told in result.output
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_with_the_file_whole(tmp_path: Path, number: signal.Signals) -> None:
+    """The monitor is known to wait when its first sample is on standard error, a terminal of its own."""
+    file = tmp_path / "memory.csv"
+    terminal, other_end = os.openpty()
+    command = [*app_command(), "monitor", "--interval", "0.1", "--csv", str(file)]
+    with subprocess.Popen(command, stderr=other_end) as child:
+        os.close(other_end)
+        shown = b""
+        while b"memory are free" not in shown:
+            shown += os.read(terminal, 1000)
+        child.send_signal(number)
+        assert child.wait(30) == 0
+    os.close(terminal)
+    written = rows(file)
+    assert written
+    assert all(None not in row.values() and row["level"] for row in written)
