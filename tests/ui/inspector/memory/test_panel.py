@@ -1,0 +1,229 @@
+"""What the Memory panel says of samples that are made up."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
+from pytestqt.qtbot import QtBot
+
+from engine.figures import EngineFigures, Phase
+from engine.guard import Guard, GuardAction, GuardStep
+from engine.memory import PressureLevel
+from engine.memory_limits import MemoryLimits
+from tests.ui.conftest import figure
+from tests.ui.inspector.memory.samples import BUSY, GB, IDLE, at
+from tests.ui.inspector.panels import loaded_model
+from ui.inspector.memory.panel import MemoryPanel
+from ui.memory_watch import MemoryWatch
+
+LATER_S = 100_000.0
+"""After all times of the story."""
+
+
+def words(widget: QWidget) -> str:
+    """All words of the labels that are shown."""
+    return "\n".join(label.text() for label in widget.findChildren(QLabel) if label.isVisible())
+
+
+def button(panel: QWidget, text: str) -> QPushButton:
+    return next(one for one in panel.findChildren(QPushButton) if one.text() == text)
+
+
+def send(watch: MemoryWatch, **figures: object) -> None:
+    watch._take(dataclasses.replace(BUSY, **{"time_s": LATER_S, **figures}), False)
+
+
+def test_the_legend_is_a_table_of_the_newest_sample(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    send(watch)
+    assert panel.legend.rows == [
+        ("Octavo", "3.0 GB"),
+        ("Rest of Octavo", "500 MB"),
+        ("MLX free buffers", "150 MB"),
+        ("Idle conversations", "600 MB"),
+        ("KV open", "50 MB"),
+        ("KV hot", "100 MB"),
+        ("KV warm", "200 MB"),
+        ("KV cold", "400 MB"),
+        ("Weights", "1.0 GB"),
+        ("Swap in use", "120 MB"),
+    ]
+    assert figure(panel, "Moment that is read") == "Now · Writing"
+
+
+def test_plan_and_actual_stand_side_by_side_with_their_difference(
+    panel: MemoryPanel, watch: MemoryWatch
+) -> None:
+    send(watch)
+    table = [
+        [figure(panel, f"{row} {column}") for column in ("planned", "actual", "difference")]
+        for row in ("Weights", "KV cache", "Together")
+    ]
+    assert table == [
+        ["980 MB", "1.0 GB", "+2.0 %"],
+        ["800 MB", "750 MB", "−6.2 %"],
+        ["1.8 GB", "1.8 GB", "−1.7 %"],
+    ]
+
+
+def test_what_was_not_planned_has_no_difference(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    send(watch, engine=EngineFigures(weights_nbytes=5))
+    assert figure(panel, "Weights difference") == figure(panel, "KV cache actual") == "–"
+    send(watch, time_s=LATER_S + 1, engine=EngineFigures(weights_nbytes=1_000, planned_weights_nbytes=1_000))
+    assert figure(panel, "Weights difference") == "0 %"
+
+
+@pytest.mark.parametrize(
+    ("level", "word", "notice"),
+    [
+        (PressureLevel.NORMAL, "Normal", ""),
+        (PressureLevel.WARNING, "Short", "warning"),
+        (PressureLevel.CRITICAL, "Very short", "error"),
+    ],
+)
+def test_pressure_is_told_in_a_word_a_picture_and_a_sentence(
+    panel: MemoryPanel, watch: MemoryWatch, level: PressureLevel, word: str, notice: str
+) -> None:
+    send(watch, level=PressureLevel.WARNING)
+    send(watch, time_s=LATER_S + 1, level=level, reason="Only 310 MB are free.")
+    assert figure(panel, "Memory pressure") == word
+    assert figure(panel, "Reason of the memory pressure") == "Only 310 MB are free."
+    assert panel.gauge.property("notice") == notice
+    assert not panel.gauge._icon.pixmap().isNull()
+
+
+def test_free_memory_and_shares_are_told(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    send(watch, available_nbytes=5 * GB)
+    assert "5 of 16 GB free" in words(panel.gauge)
+    assert "Octavo 3.0 GB, others 8.0 GB" in words(panel.gauge)
+    send(watch, time_s=LATER_S + 1, available_nbytes=310_000_000)
+    assert "310 MB of 16 GB free" in words(panel.gauge)
+
+
+def test_before_the_first_model_a_sentence_stands_in_place_of_the_figures(
+    qtbot: QtBot, watch: MemoryWatch
+) -> None:
+    panel = MemoryPanel()
+    qtbot.addWidget(panel)
+    panel.set_watch(watch)
+    panel.show()
+    qtbot.waitExposed(panel)
+    assert "No model has been loaded yet." in words(panel)
+    assert not panel.curve.isVisible()
+    panel.set_model(loaded_model(2, 2))
+    assert "No model" not in words(panel)
+    assert panel.curve.isVisible()
+    panel.set_model(None)
+    assert panel.curve.isVisible()
+
+
+def test_nothing_is_said_of_memory_that_was_not_measured(qtbot: QtBot) -> None:
+    panel = MemoryPanel()
+    qtbot.addWidget(panel)
+    panel.set_watch(MemoryWatch(Guard(), MemoryLimits()))
+    panel.show_figures()
+    panel.show()
+    qtbot.waitExposed(panel)
+    assert figure(panel, "Memory pressure") == "Not measured yet"
+    assert {text for _, text in panel.legend.rows} == {"–"}
+    assert panel.events.lines == []
+    assert "Nothing had to be given up." in words(panel.events)
+    assert not button(panel, "Export as CSV…").isEnabled()
+    qtbot.keyClick(panel.curve, Qt.Key.Key_Left)
+    assert panel.curve.read is None
+
+
+def test_the_guards_actions_are_listed_newest_first(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    assert panel.events.lines == ["SPILL_IDLE at 1480.", "LOWER_TIERS at 1468.", "CLEAR_CACHE at 1450."]
+    for number in range(5):
+        watch.take_action(GuardAction(GuardStep.TRIM, False, "swap grows", f"{number} turns were left out."))
+    assert panel.events.lines[:2] == ["4 turns were left out.", "3 turns were left out."]
+    assert len(panel.events.lines) == 6
+    assert "and 2 before" in words(panel.events)
+
+
+def test_a_reply_that_waits_can_be_told_to_go_on(
+    qtbot: QtBot, panel: MemoryPanel, watch: MemoryWatch
+) -> None:
+    assert not panel.pause.isVisible()
+    watch.take_action(GuardAction(GuardStep.PAUSE, False, "memory is gone", "The reply waits for memory."))
+    assert panel.pause.isVisible()
+    assert figure(panel, "Why the reply waits") == "The reply waits for memory."
+    with qtbot.waitSignal(panel.go_on_requested):
+        button(panel, "Go on anyway").click()
+    assert not button(panel, "Go on anyway").isEnabled()
+    watch.take_action(GuardAction(GuardStep.PAUSE, True, "", "The reply goes on."))
+    assert not panel.pause.isVisible()
+
+
+def test_a_pause_is_over_once_the_engine_does_something_else(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    watch.take_action(GuardAction(GuardStep.PAUSE, False, "memory is gone", "The reply waits for memory."))
+    paused = dataclasses.replace(BUSY.engine, phase=Phase.PAUSED)
+    moment = watch.history.events[-1].time_s
+    send(watch, time_s=moment + 1, engine=paused)
+    assert panel.pause.isVisible()
+    send(watch, time_s=moment + 2)
+    assert not panel.pause.isVisible()
+
+
+def test_everything_that_takes_the_focus_has_a_name(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    panel.findChild(QToolButton).click()
+    focusable = [
+        widget
+        for widget in panel.findChildren(QWidget)
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus
+        and not widget.objectName().startswith("qt_")  # the line within a field for numbers
+    ]
+    assert len(focusable) >= 8
+    for widget in focusable:
+        interface = QAccessible.queryAccessibleInterface(widget)
+        assert interface.text(QAccessible.Text.Name), widget
+
+
+def test_the_curve_and_the_legend_can_be_heard(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    send(watch)
+    for widget, part in ((panel.curve, "KV warm 200 MB"), (panel.legend, "KV warm: 200 MB")):
+        text = QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Description)
+        assert part in text
+
+
+def test_nothing_is_wider_than_the_narrowest_pane(
+    qtbot: QtBot, panel: MemoryPanel, watch: MemoryWatch
+) -> None:
+    panel.findChild(QToolButton).click()
+    watch.take_action(GuardAction(GuardStep.PAUSE, False, "memory is gone", "The reply waits for memory."))
+    huge = 999 * GB
+    engine = dataclasses.replace(
+        BUSY.engine, phase=Phase.PAUSED, weights_nbytes=huge, planned_weights_nbytes=huge // 2
+    )
+    send(
+        watch,
+        level=PressureLevel.CRITICAL,
+        engine=engine,
+        total_nbytes=huge,
+        available_nbytes=huge - 123_456_789,
+    )
+    qtbot.waitUntil(panel.pause.isVisible)
+    assert panel.minimumSizeHint().width() <= 270 - 2 * 16 - 11
+
+
+def test_the_limits_of_the_user_reach_the_curve_and_the_settings(qtbot: QtBot, panel: MemoryPanel) -> None:
+    panel.set_limits(MemoryLimits(most_nbytes=4 * GB))
+    assert panel.curve.limit_nbytes == 4 * GB
+    limits = MemoryLimits(most_nbytes=5 * GB)
+    with qtbot.waitSignal(panel.limits_changed) as changed:
+        panel.limits._most.setValue(5.0)
+    assert changed.args == [limits]
+    assert panel.curve.limit_nbytes == 5 * GB
+
+
+def test_a_watch_that_began_earlier_is_shown_from_its_beginning(panel: MemoryPanel) -> None:
+    assert figure(panel, "Moment that is read") == "Now · Idle"
+    panel.curve.setFocus()
+    panel.curve.set_span(3_600.0)
+    panel.curve._read(IDLE.time_s)
+    assert panel.curve.read == at(panel.curve.read, IDLE.time_s)
+    assert figure(panel, "Moment that is read") == "9 min 59 s ago · Idle"

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from PySide6.QtWidgets import QApplication
+
+from ui import panel_bench
+
+
+def test_each_panel_has_a_line_with_its_cost(
+    qapp: QApplication, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(panel_bench, "FRAMES", 3)
+    panel_bench.main()
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split("  ")[0] for line in lines] == [scene.name for scene in panel_bench.scenes()]
+    for line in lines:
+        match = re.search(r" (\d+\.\d+) ms a frame, +(\d+\.\d)% of one core at 30 frames a second", line)
+        assert match
+        assert float(match[2]) == pytest.approx(float(match[1]) * 3, abs=0.1)
+
+
+def test_scenes_change_what_their_panel_shows(qapp: QApplication) -> None:
+    for scene in panel_bench.scenes():
+        before = scene.panel.grab().toImage()
+        scene.step(0)
+        assert scene.panel.grab().toImage() != before, scene.name

@@ -1,0 +1,125 @@
+"""How short memory is in the whole system, in a word, a picture and a sentence."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from engine.memory import MemorySample, PressureLevel
+from engine.wording import format_nbytes
+from ui.inspector.memory.scale import axis_text
+from ui.plain_text import plain_label
+from ui.theme import Theme
+
+_BAR_HEIGHT = 10
+_LOOKS = {
+    PressureLevel.NORMAL: ("Normal", "check", "success", ""),
+    PressureLevel.WARNING: ("Short", "warning", "warning", "warning"),
+    PressureLevel.CRITICAL: ("Very short", "error", "danger", "error"),
+}
+"""Word, icon, colour of the icon, and the kind of notice behind it all."""
+
+
+class PressureGauge(QFrame):
+    """The level with its icon, a bar of the whole memory, and the reason."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._level: PressureLevel | None = None
+        self._icon = QLabel()
+        self._word = plain_label("Not measured yet")
+        self._word.setProperty("kind", "heading")
+        self._free = plain_label()
+        self._free.setProperty("kind", "muted")
+        self._bar = _MemoryBar()
+        self._use = plain_label(wraps=True)
+        self._use.setProperty("kind", "muted")
+        self._reason = plain_label(wraps=True)
+        for label, name in ((self._word, "Memory pressure"), (self._reason, "Reason of the memory pressure")):
+            label.setAccessibleName(name)
+        self._column = QVBoxLayout(self)
+        self._lay_out()
+        Theme.current().changed.connect(self._show_level)
+
+    def show_sample(self, sample: MemorySample) -> None:
+        """Show the pressure of a moment."""
+        octavo, total = sample.process_nbytes, sample.total_nbytes
+        others = max(0, total - sample.available_nbytes - octavo)
+        self._free.setText(_free_text(sample))
+        self._use.setText(f"Octavo {format_nbytes(octavo)}, others {format_nbytes(others)}")
+        self._reason.setText(sample.reason)
+        self._use.show()
+        self._reason.setVisible(bool(sample.reason))
+        self._bar.show_shares(octavo / total if total else 0.0, others / total if total else 0.0)
+        if sample.level is not self._level:
+            self._level = sample.level
+            self._show_level()
+
+    def _lay_out(self) -> None:
+        head = QHBoxLayout()
+        head.setSpacing(8)
+        head.addWidget(self._icon)
+        head.addWidget(self._word, 1)
+        head.addWidget(self._free)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(6)
+        self._column.addLayout(head)
+        for widget in (self._bar, self._use, self._reason):
+            self._column.addWidget(widget)
+        for label in (self._icon, self._use, self._reason):
+            label.hide()
+
+    def _show_level(self) -> None:
+        if self._level is None:
+            return
+        word, icon, role, notice = _LOOKS[self._level]
+        self._word.setText(word)
+        self._icon.setPixmap(Theme.current().pixmap(icon, 18, role))
+        self._icon.show()
+        if self.property("notice") != notice:
+            self.setProperty("notice", notice)
+            padding = 10 if notice else 0
+            self._column.setContentsMargins(padding, padding, padding, padding)
+            for widget in (self, self._word):
+                widget.style().unpolish(widget)
+                widget.style().polish(widget)
+
+
+def _free_text(sample: MemorySample) -> str:
+    """Return what is free of how much, the unit said once where it is the same."""
+    free, total = axis_text(sample.available_nbytes), axis_text(sample.total_nbytes)
+    number, unit = free.split()
+    return f"{number if total.endswith(unit) else free} of {total} free"
+
+
+class _MemoryBar(QWidget):
+    """The whole memory: Octavo's share, then that of all others."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._octavo = self._others = 0.0
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+
+    def show_shares(self, octavo: float, others: float) -> None:
+        self._octavo, self._others = min(1.0, octavo), min(1.0, others)
+        self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(120, _BAR_HEIGHT)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        palette, painter = Theme.current().palette, QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setPen(Qt.PenStyle.NoPen)
+        radius = self.height() / 2
+        shares = (
+            (1.0, "border"),
+            (self._octavo + self._others, "border_strong"),
+            (self._octavo, "accent"),
+        )
+        for share, role in shares:
+            if share > 0:
+                width = max(2 * radius, self.width() * min(1.0, share))
+                painter.setBrush(palette.color(role))
+                painter.drawRoundedRect(QRectF(0, 0, width, self.height()), radius, radius)

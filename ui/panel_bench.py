@@ -1,0 +1,138 @@
+"""What it costs to paint the inspector's panels: `python -m ui.panel_bench`.
+
+Each panel is painted whole into an image, over and over; what counts is the process's own CPU time.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QPoint
+from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication, QWidget
+
+from engine.figures import EngineFigures, KVBytes, Phase
+from engine.guard import Guard, GuardAction, GuardStep
+from engine.memory import MemorySample, PressureLevel
+from engine.memory_limits import MemoryLimits
+from ui.inspector.memory.panel import MemoryPanel
+from ui.memory_watch import MemoryWatch
+from ui.theme import Theme
+
+FRAMES = 300
+FRAMES_PER_S = 30
+_WIDTH = 300
+_MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A panel with much to show, and what happens to it before each frame, by the frame's number."""
+
+    name: str
+    panel: QWidget
+    step: Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a scene costs: milliseconds of CPU a frame, and the share of one core at 30 frames a second."""
+
+    name: str
+    frame_ms: float
+
+    @property
+    def core_share(self) -> float:
+        """The share of one core at 30 frames a second."""
+        return self.frame_ms * FRAMES_PER_S / 1000
+
+
+def scenes() -> list[Scene]:
+    """Return the scenes that are measured; there must be a QApplication."""
+    return [
+        memory_scene("Memory, a new sample each second", frames_per_sample=FRAMES_PER_S),
+        memory_scene("Memory, a new sample each frame", frames_per_sample=1),
+    ]
+
+
+def memory_scene(name: str, *, frames_per_sample: int) -> Scene:
+    """Return the Memory panel with an hour of samples, a second apart."""
+    watch = MemoryWatch(Guard(), MemoryLimits())
+    for second in range(3600):
+        watch.history.add(_sample(second))
+    panel = MemoryPanel()
+    panel.set_watch(watch)
+    panel.show_figures()
+    for _ in range(6):
+        watch.take_action(GuardAction(GuardStep.CLEAR_CACHE, False, "swap grows", "40 MB were given back."))
+
+    def step(frame: int) -> None:
+        if frame % frames_per_sample == 0:
+            watch.sampled.emit(_sample(3600 + frame))
+
+    watch.setParent(panel)
+    return Scene(name, panel, step)
+
+
+def measure(scene: Scene) -> Cost:
+    """Paint a scene 300 times."""
+    panel = scene.panel
+    panel.resize(_WIDTH, panel.sizeHint().height())
+    panel.show()
+    QApplication.processEvents()
+    image = QImage(panel.size(), QImage.Format.Format_RGB32)
+    panel.render(image, QPoint())
+    start = time.process_time()
+    for frame in range(FRAMES):
+        scene.step(frame)
+        panel.render(image, QPoint())
+    spent_s = time.process_time() - start
+    panel.hide()
+    return Cost(scene.name, spent_s / FRAMES * 1000)
+
+
+def main() -> None:
+    """Measure and print."""
+    os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+    app = QApplication.instance() or QApplication([])
+    Theme.current().set_choice("light")
+    for scene in scenes():
+        cost = measure(scene)
+        sys.stdout.write(
+            f"{cost.name:<36} {cost.frame_ms:6.2f} ms a frame, "
+            f"{cost.core_share:5.1%} of one core at {FRAMES_PER_S} frames a second\n"
+        )
+    del app
+
+
+def _sample(second: int) -> MemorySample:
+    grown = second % 900
+    kv = KVBytes(60 * _MB, 120 * _MB, grown * _MB, second % 40 * _MB, 260 * _MB)
+    phase = tuple(Phase)[second // 30 % len(Phase)]
+    engine = EngineFigures(phase, 1_900 * _MB, kv, 1_880 * _MB, kv.total - kv.idle)
+    quiet = MemorySample(
+        time_s=float(second),
+        total_nbytes=16_000 * _MB,
+        available_nbytes=6_000 * _MB,
+        swap_nbytes=second % 300 * _MB,
+        swap_rate=0.0,
+        stalled=0.0,
+        compressed_nbytes=None,
+        process_nbytes=engine.weights_nbytes + kv.total + 700 * _MB,
+        active_nbytes=engine.weights_nbytes + kv.total,
+        cache_nbytes=250 * _MB,
+        peak_nbytes=0,
+        engine=engine,
+        level=PressureLevel.NORMAL,
+        reason="6.0 GB are free and swap is quiet.",
+    )
+    return dataclasses.replace(quiet, available_nbytes=quiet.available_nbytes - grown * _MB)
+
+
+if __name__ == "__main__":
+    main()
