@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from PySide6.QtCore import QPointF, QRect, QRectF, Qt
-from PySide6.QtGui import QBrush, QColor, QFont, QFontMetrics, QPainter, QPolygonF
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPolygonF
 from PySide6.QtWidgets import QWidget
 
 from engine.figures import Phase
@@ -24,13 +24,14 @@ _GAP = 5
 _DASH = 4
 
 PHASE_LOOKS = {
-    Phase.LOAD: ("text_faint", Qt.BrushStyle.SolidPattern),
-    Phase.PREFILL: ("info", Qt.BrushStyle.BDiagPattern),
-    Phase.DECODE: ("accent", Qt.BrushStyle.SolidPattern),
-    Phase.TRIM: ("warning", Qt.BrushStyle.Dense4Pattern),
-    Phase.PAUSED: ("danger", Qt.BrushStyle.DiagCrossPattern),
+    Phase.LOAD: ("text_faint", 0, 0),
+    Phase.PREFILL: ("info", 2, 2),
+    Phase.DECODE: ("accent", 0, 0),
+    Phase.TRIM: ("warning", 4, 2),
+    Phase.PAUSED: ("danger", 1, 2),
 }
-"""The colour and pattern of each phase but idle."""
+"""The colour of each phase but idle, and the pixels of its stripes and between them; 0 is filled."""
+_TINT = 0.3
 
 
 def small_font(widget: QWidget) -> QFont:
@@ -116,7 +117,7 @@ class CurvePainter:
             if code >= 0 and PHASES[code] in PHASE_LOOKS:
                 left = strip.left() + start / self._ratio
                 area = QRectF(left, strip.top(), max(2.0, count / self._ratio), strip.height())
-                self._painter.fillRect(area, phase_brush(PHASES[code], self._palette))
+                fill_phase(self._painter, area, PHASES[code])
             start += count
 
     def _draw_swap(self, columns: Columns) -> None:
@@ -129,7 +130,7 @@ class CurvePainter:
             self._painter.drawText(strip, Qt.AlignmentFlag.AlignCenter, "none in use")
             return
         above = strip.adjusted(0, 0, 0, -1)
-        self._draw_area(above, columns.swap[None], columns, peak * 1.2, [self._palette.color("danger")])
+        self._draw_area(above, columns.swap[None], columns, peak * 1.2, [self._palette.color("text_faint")])
 
     def _draw_area(
         self, place: QRect, parts: Floats, columns: Columns, top: float, colors: list[QColor]
@@ -175,7 +176,7 @@ class CurvePainter:
     def _draw_events(self, columns: Columns, marks: CurveMarks) -> None:
         plot = self._places.plot
         line = QColor(self._palette.color("text"))
-        line.setAlphaF(0.5)
+        line.setAlphaF(0.4)
         self._painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._painter.setPen(Qt.PenStyle.NoPen)
         self._painter.setBrush(self._palette.color("warning"))
@@ -193,10 +194,23 @@ class CurvePainter:
         self._painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, text)
 
 
-def phase_brush(phase: Phase, palette: Palette) -> QBrush:
-    """Return the colour and pattern of a phase that is not idle."""
-    role, pattern = PHASE_LOOKS[phase]
-    return QBrush(palette.color(role), pattern)
+def fill_phase(painter: QPainter, area: QRectF, phase: Phase) -> None:
+    """Fill an area with the colour and the stripes of a phase that is not idle.
+
+    Qt's own patterns vanish on screens with more pixels than points.
+    """
+    role, on, off = PHASE_LOOKS[phase]
+    color = Theme.current().palette.color(role)
+    if not on:
+        painter.fillRect(area, color)
+        return
+    tint = QColor(color)
+    tint.setAlphaF(_TINT)
+    painter.fillRect(area, tint)
+    left = area.left()
+    while left < area.right():
+        painter.fillRect(QRectF(left, area.top(), min(on, area.right() - left), area.height()), color)
+        left += on + off
 
 
 def event_mark(x: float, bottom: float) -> QPolygonF:

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.figures import Phase
 from ui.chat.flow_layout import FlowLayout
-from ui.inspector.memory.curve_painter import PHASE_LOOKS, event_mark, phase_brush, small_font
+from ui.inspector.memory.curve_painter import PHASE_LOOKS, event_mark, fill_phase, small_font
 from ui.inspector.memory.kept_picture import KeptPicture
 from ui.inspector.memory.parts import PHASE_WORDS
 from ui.theme import Theme
@@ -51,6 +51,6 @@ class _Entry(KeptPicture):
             painter.drawPolygon(event_mark(_SWATCH_WIDTH / 2, middle + 4))
         else:
             area = QRectF(0, middle - _SWATCH_HEIGHT / 2, _SWATCH_WIDTH, _SWATCH_HEIGHT)
-            painter.fillRect(area, phase_brush(self._phase, palette))
+            fill_phase(painter, area, self._phase)
         painter.setPen(palette.color("text_muted"))
         painter.drawText(_SWATCH_WIDTH + 5, self.fontMetrics().ascent(), self._word)

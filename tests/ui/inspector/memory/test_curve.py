@@ -155,9 +155,9 @@ def test_swap_has_a_strip_of_its_own(curve: MemoryCurve) -> None:
         curve.append(at(IDLE, 1_000.0 + second, swap_nbytes=0 if second < 30 else 500 * MB))
     curve.set_span(60.0)
     strip, image = CurvePlaces.of(curve).swap, picture(curve)
-    danger = Theme.current().palette.color("danger")
+    color = Theme.current().palette.color("text_faint")
     middle = strip.center().y()
-    filled = [x for x in range(strip.left(), strip.right() + 1) if image.pixelColor(x, middle) == danger]
+    filled = [x for x in range(strip.left(), strip.right() + 1) if image.pixelColor(x, middle) == color]
     assert filled[0] == pytest.approx(strip.left() + strip.width() / 2, abs=5)
     assert filled[-1] == strip.right()
 
