@@ -2,12 +2,19 @@ from __future__ import annotations
 
 import mmap
 import os
+import platform
 import sys
 from pathlib import Path
 
 import pytest
 
-from engine.memory_linux import own_nbytes, parse_own_nbytes, parse_stalled_share, stalled_share
+from engine.memory_linux import (
+    own_nbytes,
+    parse_own_nbytes,
+    parse_stalled_share,
+    stalled_share,
+    trim_heap,
+)
 
 MIB = 1 << 20
 
@@ -71,3 +78,21 @@ def test_what_a_process_writes_is_its_own_and_a_file_that_it_reads_is_not(tmp_pa
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_process_that_has_ended_owns_nothing_that_is_known() -> None:
     assert own_nbytes(2**22 + 1) is None
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="tries glibc's heap")
+def test_small_buffers_of_mlx_go_back_to_the_system() -> None:
+    """Every second one stays, so that the heap cannot shrink from its end alone."""
+    import mlx.core as mx
+
+    buffers = [mx.zeros(4000) + 1 for _ in range(8000)]
+    mx.eval(buffers)
+    kept = buffers[::2]
+    del buffers
+    mx.clear_cache()
+    cleared = own_nbytes(os.getpid())
+    trim_heap()
+    trimmed = own_nbytes(os.getpid())
+    assert cleared is not None
+    assert trimmed is not None
+    assert cleared - trimmed > 0.5 * sum(array.nbytes for array in kept)
