@@ -59,12 +59,6 @@ def with_all_bits(spec: KVSpec, *, keys: int | None = None, values: int | None =
     return replace(spec, rules=tuple(rules))
 
 
-def layer_nbytes(spec: KVSpec, layer: int, shape: LayerShape, activation_nbytes: int) -> float:
-    """Return the bytes that one layer keeps of a token in cold pages, with scales, biases and padding."""
-    empty = replace(shape, num_kv_heads=0)
-    return spec.kv_nbytes_per_token([empty] * layer + [shape], activation_nbytes)
-
-
 def mean_bits(spec: KVSpec, shapes: Sequence[LayerShape]) -> tuple[float, float] | None:
     """Return the mean bits of keys and of values over all heads in the cold tier; None without any."""
     pairs = [

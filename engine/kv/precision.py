@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -50,6 +51,10 @@ class BitsPair:
         return f"{self.keys}" if self.keys == self.values else f"k{self.keys}v{self.values}"
 
 
+_UNNAMED = BitsPair(16, 16)
+"""What a layer has that no rule names."""
+
+
 @dataclass(frozen=True)
 class PrecisionRule:
     """The bits of some layers: `first` to `last` inclusive, all from `first` on when `last` is None.
@@ -78,8 +83,9 @@ class PrecisionRule:
 
     def covers(self, layer: int, head: int) -> bool:
         """Return whether the rule is about this KV head of this layer."""
-        in_range = self.first <= layer and (self.last is None or layer <= self.last)
-        return in_range and self.head in (None, head)
+        if layer < self.first or (self.last is not None and layer > self.last):
+            return False
+        return self.head is None or self.head == head
 
 
 @dataclass(frozen=True)
@@ -155,8 +161,10 @@ class KVSpec:
 
     def bits(self, layer: int, head: int) -> BitsPair:
         """Return the bits of a KV head in the cold tier."""
-        covering = (rule.bits for rule in reversed(self.rules) if rule.covers(layer, head))
-        return next(covering, BitsPair(16, 16))
+        for rule in reversed(self.rules):
+            if rule.covers(layer, head):
+                return rule.bits
+        return _UNNAMED
 
     def tier_bits(self, tier: Tier, layer: int, head: int) -> BitsPair:
         """Return the bits of a KV head in a page of this tier: 16 when hot, at least 8 when warm."""
@@ -180,18 +188,29 @@ class KVSpec:
 
         A shape for every layer of the model, in order. An activation has 2 bytes on GPUs, 4 on the CPU.
         """
-        nbytes = 0.0
-        for layer, shape in enumerate(shapes):
-            for head in range(shape.num_kv_heads):
-                bits = self.bits(layer, head)
-                nbytes += key_nbytes(shape.key_dim, bits.keys, self.group_size, activation_nbytes)
-                nbytes += value_nbytes(shape.value_dim, bits.values, self.group_size, activation_nbytes)
-        return nbytes
+        return sum(self.layer_nbytes(tuple(shapes), activation_nbytes))
+
+    def layer_nbytes(self, shapes: tuple[LayerShape, ...], activation_nbytes: int) -> tuple[float, ...]:
+        """Return what each layer has of `kv_nbytes_per_token`."""
+        return _layer_nbytes(self, shapes, activation_nbytes)
 
     def effective_bits(self, shapes: Sequence[LayerShape], activation_nbytes: int) -> float:
         """Return the bits that a cached number costs on average in cold pages; 0 where nothing is cached."""
         numbers = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in shapes)
         return 8 * self.kv_nbytes_per_token(shapes, activation_nbytes) / numbers if numbers else 0.0
+
+
+@functools.lru_cache(maxsize=16)  # a window asks several times while a mouse drags
+def _layer_nbytes(spec: KVSpec, shapes: tuple[LayerShape, ...], activation_nbytes: int) -> tuple[float, ...]:
+    each = []
+    for layer, shape in enumerate(shapes):
+        nbytes = 0.0
+        for head in range(shape.num_kv_heads):
+            bits = spec.bits(layer, head)
+            nbytes += key_nbytes(shape.key_dim, bits.keys, spec.group_size, activation_nbytes)
+            nbytes += value_nbytes(shape.value_dim, bits.values, spec.group_size, activation_nbytes)
+        each.append(nbytes)
+    return tuple(each)
 
 
 def value_group(head_dim: int, group_size: int) -> int:

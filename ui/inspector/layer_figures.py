@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from engine.budget import layer_shapes
 from engine.engine import LoadedModel
-from engine.kv.layer_bits import head_bits, layer_bits, layer_nbytes
+from engine.kv.layer_bits import head_bits, layer_bits
 from engine.kv.precision import KVSpec
 from engine.wording import format_nbytes
 from ui.inspector.equalizer import Layer
@@ -30,16 +30,17 @@ def layers_of(spec: KVSpec, loaded: LoadedModel | None) -> tuple[Layer, ...]:
 
 def describe_layers(spec: KVSpec, loaded: LoadedModel, first: int, last: int) -> str:
     """Return what layers have and cost: `Layer 12: keys 8, values 4 bits, 3.1 KB of 46 KB a token`."""
-    shapes, width = layer_shapes(loaded.info), loaded.backend.activation_nbytes
+    shapes = layer_shapes(loaded.info)
     name = f"Layer {first}" if first == last else f"Layers {first} to {last}"
     layers = [layer for layer in range(first, last + 1) if shapes[layer].num_kv_heads]
     if not layers:
         return f"{name}: not paged. The model's own cache keeps 16 bits."
-    bits = [layer_bits(spec, len(shapes))[layer] for layer in layers]
+    all_bits = layer_bits(spec, len(shapes))
+    bits = [all_bits[layer] for layer in layers]
     keys, values = _span({pair.keys for pair in bits}), _span({pair.values for pair in bits})
-    nbytes = sum(layer_nbytes(spec, layer, shapes[layer], width) for layer in layers)
-    total = spec.kv_nbytes_per_token(shapes, width)
-    cost = f"{format_nbytes(round(nbytes))} of {format_nbytes(round(total))} a token"
+    each = spec.layer_nbytes(tuple(shapes), loaded.backend.activation_nbytes)
+    nbytes = sum(each[layer] for layer in layers)
+    cost = f"{format_nbytes(round(nbytes))} of {format_nbytes(round(sum(each)))} a token"
     return f"{name}: keys {keys}, values {values} bits, {cost}{_heads(spec, layers, len(shapes))}"
 
 
@@ -49,9 +50,8 @@ def _span(bits: Collection[int]) -> str:
 
 def _heads(spec: KVSpec, layers: list[int], num_layers: int) -> str:
     """Return which heads have bits of their own: `; head 3 at k8v4`."""
-    own = [
-        (head, pair) for layer in layers for head, pair in sorted(head_bits(spec, num_layers)[layer].items())
-    ]
+    heads = head_bits(spec, num_layers)
+    own = [(head, pair) for layer in layers for head, pair in sorted(heads[layer].items())]
     if not own:
         return ""
     if len(own) > 1:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from engine.budget import kv_nbytes_per_token
 from engine.engine import LoadedModel
 from engine.kv.layer_bits import head_bits, layer_bits, with_all_bits, with_layer_bits
 from engine.kv.precision import MOST, PRESETS, BitsPair, KVSpec
@@ -23,6 +24,8 @@ from ui.inspector.presets import PresetButtons
 from ui.inspector.reread import RereadNotice
 from ui.live_precision import HeldCache, Reread
 
+_FIGURES_MS = 60
+"""The plan for a precision takes a while with many layers: while the mouse drags, it is made this often."""
 _PRESETS = {name.capitalize(): spec for name, spec in PRESETS.items()}
 
 
@@ -69,6 +72,10 @@ class PrecisionPanel(QWidget):
         self._details = PrecisionDetails()
         self._details.spec_chosen.connect(self._choose)
         self._figures = PrecisionFigures()
+        self._figures_timer = QTimer(self)
+        self._figures_timer.setSingleShot(True)
+        self._figures_timer.setInterval(_FIGURES_MS)
+        self._figures_timer.timeout.connect(self._show_figures)
         self._notice = RereadNotice()
         self._notice.requested.connect(self.rebuild_requested)
         self._notice.stopped.connect(self.rebuild_stopped)
@@ -86,9 +93,7 @@ class PrecisionPanel(QWidget):
         if loaded is not self._loaded:
             self._loaded = loaded
             self._text.set_model(loaded)
-            self._show_bits(self.spec)
-            self._equalizer.set_layers(layers_of(self.spec, loaded))
-            self._show_tips()
+            self._show_settled()
             self._equalizer.usual = _usual(self.spec, self._num_layers)
 
     def set_held(self, held: HeldCache | None, is_open: bool) -> None:
@@ -150,28 +155,31 @@ class PrecisionPanel(QWidget):
 
     def _show_spec(self, spec: KVSpec) -> None:
         self.spec = spec
-        self._preview(spec)
+        self._text.set_spec(spec)
         self._details.set_spec(spec)
-        self._equalizer.set_layers(layers_of(spec, self._loaded))
-        self._show_tips()
+        self._show_settled()
 
     def _preview(self, spec: KVSpec) -> None:
         """Show a precision that is only passed through, except in what the mouse holds."""
         self._text.set_spec(spec)
         self._show_bits(spec)
+        if not self._figures_timer.isActive():
+            self._figures_timer.start()
+
+    def _show_settled(self) -> None:
+        """Show the precision chosen everywhere but as text, which may be about to be typed."""
+        self._show_bits(self.spec)
+        self._equalizer.set_layers(layers_of(self.spec, self._loaded))
+        self._presets.set_tips([self._tip(preset) for preset in self._presets.specs])
+        self._show_figures()
 
     def _show_bits(self, spec: KVSpec) -> None:
-        """Show a precision everywhere but as text, which may be about to be typed."""
         self._shown = spec
         self._presets.set_spec(spec)
         pairs, usual = _pairs(spec, self._num_layers), _usual(spec, self._num_layers)
         self._keys.show_bits(usual.keys, is_mixed=len({pair.keys for pair in pairs}) > 1)
         self._values.show_bits(usual.values, is_mixed=len({pair.values for pair in pairs}) > 1)
         self._equalizer.preview_layers(layers_of(spec, self._loaded))
-        self._show_figures()
-
-    def _show_tips(self) -> None:
-        self._presets.set_tips([self._tip(preset) for preset in self._presets.specs])
 
     def _describe_layers(self, first: int, last: int) -> str:
         assert self._loaded is not None  # without a model there are no layers
@@ -180,7 +188,7 @@ class PrecisionPanel(QWidget):
     def _tip(self, spec: KVSpec) -> str:
         if self._loaded is None:
             return f"Cold pages at {spec.rules[0]} bits"
-        nbytes = self._loaded.plan_at(spec).kv_nbytes_per_token
+        nbytes = kv_nbytes_per_token(self._loaded.info, self._loaded.backend, spec)
         return f"Cold pages at {spec.rules[0]} bits: {format_nbytes(nbytes)} per token"
 
     def _show_figures(self) -> None:

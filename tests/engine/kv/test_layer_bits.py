@@ -13,7 +13,6 @@ from engine.kv.layer_bits import (
     compact,
     head_bits,
     layer_bits,
-    layer_nbytes,
     mean_bits,
     with_all_bits,
     with_layer_bits,
@@ -125,9 +124,10 @@ def test_all_keys_get_the_bits_and_values_keep_theirs(spec: KVSpec, bits: int) -
 def test_the_bytes_of_layers_sum_up_to_those_of_the_model() -> None:
     spec = KVSpec.parse("0-1:8, 2-:k6v4, 3.h1:16; group=32")
     shapes = [LayerShape(2, 128, 72), LayerShape(0, 0, 0), LayerShape(1, 64, 64), LayerShape(2, 64, 64)]
-    each = [layer_nbytes(spec, layer, shape, 2) for layer, shape in enumerate(shapes)]
+    each = spec.layer_nbytes(tuple(shapes), 2)
     assert sum(each) == spec.kv_nbytes_per_token(shapes, 2)
     assert each[1] == 0
+    assert each[2] == spec.kv_nbytes_per_token([LayerShape(0, 0, 0)] * 2 + shapes[2:3], 2)
 
 
 def test_the_mean_counts_heads_and_leaves_layers_without_pages_out() -> None:
