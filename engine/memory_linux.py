@@ -67,8 +67,8 @@ def parse_own_nbytes(text: str) -> int:
 def trim_heap() -> None:
     """Give the free pages of this process's heap back to the system, which glibc keeps otherwise.
 
-    MLX's small buffers lie in the heap; clearing them leaves it as large as it was. Takes up to some tenths of
-    a second; does nothing without glibc.
+    MLX's small buffers lie in the heap; clearing them leaves it as large as it was. Takes some tenths of a
+    second at most; does nothing without glibc.
     """
     if trim := _malloc_trim():
         trim(0)
