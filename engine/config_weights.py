@@ -12,6 +12,7 @@ import mlx.nn as nn
 from mlx_lm.utils import _compressed_tensors_quantization
 
 from engine.errors import ModelError, UnsupportedModelError
+from engine.folder import Config, quantization, text_config
 from engine.parameters import named_parameters
 
 _MICROSCALED = {
@@ -20,6 +21,9 @@ _MICROSCALED = {
 }
 _LEFT_ALONE = ("modules_to_not_convert", "ignore", "ignored_layers")
 """Where the formats of other programs list what they do not quantize."""
+
+_TIED_LATE = ("gemma3_text", "recurrent_gemma")
+"""Models of mlx-lm that share the embedding with the head unless there are weights for one."""
 
 
 @dataclass(frozen=True)
@@ -37,14 +41,16 @@ class ConfigWeights:
     num_plain_values: int
 
 
-def config_weights(module: nn.Module, settings: dict[str, Any] | None, name: str) -> ConfigWeights:
-    """Return the weights of a skeleton, which is quantized by this, as its config says; None leaves it plain.
+def config_weights(module: nn.Module, config: Config, name: str) -> ConfigWeights:
+    """Return the weights that the model of a config has, and quantize its skeleton as it says.
 
     Raises:
         ModelError: no such weights can be.
         UnsupportedModelError: mlx-lm does not read weights that are quantized so.
     """
+    _tie(module, config)
     num_parameters = sum(value.size for _, value in named_parameters(module))
+    settings = quantization(config)
     if settings is not None:
         _quantize(module, settings, name)
     values = [value for _, value in named_parameters(module)]
@@ -56,7 +62,16 @@ def config_weights(module: nn.Module, settings: dict[str, Any] | None, name: str
     )
 
 
-def _quantize(module: nn.Module, settings: dict[str, Any], name: str) -> None:
+def _tie(module: nn.Module, config: Config) -> None:
+    """Take the head away that mlx-lm takes away later, where it finds no weights for one."""
+    parts: tuple[Any, ...] = (module, getattr(module, "language_model", None))
+    for part in parts:
+        decides_late = type(part).__module__.rpartition(".")[2] in _TIED_LATE
+        if decides_late and text_config(config).get("tie_word_embeddings", True):
+            part.sanitize({})
+
+
+def _quantize(module: nn.Module, settings: Config, name: str) -> None:
     scheme = _scheme(settings, name)
     if scheme is None:
         return
@@ -69,14 +84,14 @@ def _quantize(module: nn.Module, settings: dict[str, Any], name: str) -> None:
         raise ModelError(f"{name} has a config.json whose quantization cannot be: {error}") from error
 
 
-def _scheme(settings: dict[str, Any], name: str) -> dict[str, Any] | None:
+def _scheme(settings: Config, name: str) -> Config | None:
     """Return bits, group size and mode in the words of MLX; None for weights that mlx-lm unpacks."""
     method = settings.get("quant_method")
     try:
         if method is None:
             return settings
         if method == "compressed-tensors":
-            scheme: dict[str, Any] = _compressed_tensors_quantization(settings)
+            scheme: Config = _compressed_tensors_quantization(settings)
             return scheme
     except ValueError as error:
         raise UnsupportedModelError(
@@ -96,16 +111,16 @@ def _scheme(settings: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 
 def _predicate(
-    module: nn.Module, settings: dict[str, Any], group_size: int
-) -> Callable[[str, nn.Module], bool | dict[str, Any]]:
+    module: nn.Module, settings: Config, group_size: int
+) -> Callable[[str, nn.Module], bool | Config]:
     """Return what says how each layer is quantized: as mlx-lm does where it makes such a model."""
     own_rule = getattr(module, "quant_predicate", None)
     is_foreign = "quant_method" in settings
     left_alone = [str(pattern) for key in _LEFT_ALONE for pattern in settings.get(key) or ()]
 
-    def predicate(path: str, layer: Any) -> bool | dict[str, Any]:
+    def predicate(path: str, layer: Any) -> bool | Config:
         if path in settings:
-            own: bool | dict[str, Any] = settings[path]
+            own: bool | Config = settings[path]
             return own
         if not hasattr(layer, "to_quantized") or layer.weight.shape[-1] % group_size:
             return False

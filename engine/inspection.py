@@ -104,7 +104,7 @@ def inspect_config(path: Path) -> ModelInfo:
     layers = _layers_of(module, name)
     settings = settings_of(module) | _language(config)
     quantization, dtype = folder.quantization(config), folder.plain_dtype(config)
-    weights = config_weights(module, quantization, name)
+    weights = config_weights(module, config, name)
     return _info(
         settings,
         layers,

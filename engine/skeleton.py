@@ -83,8 +83,8 @@ def _own_cache(part: Any) -> OwnCache:
         raise ModelError(f"Its cache {type(part).__name__} is of an unknown kind.")
     if part.keys is None:  # a layer that shares another's
         return OwnCache()
-    keys, values = part.keys_and_values()
-    numbers = sum(array.shape[1] * array.shape[3] for array in (keys, values))
+    pair: tuple[Any, Any] = (part.keys, part.values)
+    numbers = sum(array.shape[1] * array.shape[3] for array in pair)
     if isinstance(part, RotatingKVCache):
         return OwnCache(numbers, part.max_size)
     return OwnCache(numbers, part.chunk_size if isinstance(part, ChunkedKVCache) else None)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -11,12 +12,15 @@ import pytest
 from gguf.constants import GGMLQuantizationType as Kind
 
 from engine.errors import ModelError, UnsupportedModelError
-from engine.inspection import inspect_model
+from engine.inspection import inspect_config, inspect_model
 from engine.kv.precision import LayerShape
+from engine.kv.room import OwnCache
 from engine.model_info import CachedLayers, ModelFormat, ModelInfo
 from engine.parameters import named_parameters
 from tests.engine.folders import CONFIG, random_model, write_folder
 from tests.engine.gguf.files import LLAMA, with_prefix, write_gguf
+
+CONFIGS = Path(__file__).parent / "configs"
 
 
 def _change_config(folder: Path, **changes: Any) -> Path:
@@ -222,3 +226,123 @@ def test_the_name_leaves_the_quantization_out(file: str, name: str, tmp_path: Pa
     tensors = {"token_embd.weight": (np.zeros((8, 64), np.float32), Kind.F32)}
 
     assert inspect_model(write_gguf(tmp_path / file, with_prefix("llama", LLAMA), tensors)).name == name
+
+
+# Parameters as the models' cards tell them. A 4-bit weight takes half a byte and its share of two 16-bit
+# numbers for each 64; norms stay as they are.
+SIZES = {
+    "Llama-2-7b": (6_738_415_616, 2 * 6_738_415_616),
+    "Mistral-7B": (7_241_732_096, 2 * 7_241_732_096),
+    "Llama-2-13b-4bit": (13_015_864_320, (13_015_864_320 - 81 * 5120) * 9 // 16 + 81 * 5120 * 2),
+    "Llama-3-70B-4bit": (70_553_706_496, (70_553_706_496 - 161 * 8192) * 9 // 16 + 161 * 8192 * 2),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_config_alone_tells_parameters_and_bytes_exactly(name: str) -> None:
+    info = inspect_config(CONFIGS / f"{name}.json")
+
+    assert (info.num_parameters, info.weights_nbytes) == SIZES[name]
+    assert (info.name, info.format, info.architecture) == (name, ModelFormat.CONFIG, info.architecture)
+    assert len(info.layers.paged) == info.num_layers
+
+
+def test_a_head_that_is_shared_with_the_embedding_counts_once() -> None:
+    info = inspect_config(CONFIGS / "gemma-3-4b-it-4bit.json")
+
+    # As its card says, 3.88 B without the vision tower; this config has 64 entries more in its vocabulary.
+    assert info.num_parameters == 3_880_099_328 + 64 * 2560
+    # What the config leaves to mlx-lm: eight heads, and every sixth layer sees everything.
+    assert (info.num_heads, info.num_kv_heads, info.head_dim, info.vocab_size) == (8, 4, 256, 262_208)
+    full = [number for number, shape in enumerate(info.layers.paged) if shape.num_kv_heads]
+    assert full == [5, 11, 17, 23, 29]
+    assert set(info.layers.own) == {OwnCache(numbers_per_token=2 * 4 * 256, window_tokens=1024)}
+    assert len(info.layers.own) == 29
+
+
+@pytest.mark.parametrize("bits", [4, None])
+def test_a_config_alone_says_the_same_as_the_whole_folder(bits: int | None, tmp_path: Path) -> None:
+    whole = inspect_model(write_folder(tmp_path / "tiny", bits=bits))
+
+    alone = inspect_config(_config_only(tmp_path))
+
+    assert alone == dataclasses.replace(
+        whole, format=ModelFormat.CONFIG, path=alone.path, quantization=alone.quantization
+    )
+
+
+def _config_only(folder: Path) -> Path:
+    alone = folder / "alone" / "tiny"
+    alone.mkdir(parents=True)
+    (alone / "config.json").write_bytes((folder / "tiny" / "config.json").read_bytes())
+    return alone
+
+
+@pytest.mark.parametrize(
+    ("settings", "parts"),
+    [
+        ({"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.mlp"]}, {"self_attn"}),
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32}, {"self_attn", "mlp"}),
+        ({"quant_method": "fp8", "weight_block_size": [128, 128]}, set()),
+        ({"group_size": 32, "bits": 4, "model.layers.1.mlp.up_proj": False}, {"all but one"}),
+    ],
+)
+def test_formats_of_other_programs_leave_out_what_their_configs_name(
+    settings: dict[str, Any], parts: set[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG | {"quantization_config": settings}))
+    attention, mlp, embedding = 2 * (2 * 64 * 64 + 2 * 64 * 32), 2 * 3 * 64 * 128, 257 * 64
+    packed = {
+        frozenset(): 0,
+        frozenset({"self_attn"}): attention,
+        frozenset({"self_attn", "mlp"}): attention + mlp,
+        frozenset({"all but one"}): attention + mlp + embedding - 64 * 128,
+    }[frozenset(parts)]
+
+    info = inspect_config(path)
+
+    if settings.get("quant_method") == "mxfp4":  # its scales are bytes
+        assert info.packed_nbytes == packed // 2 + packed // 32
+    else:
+        assert info.packed_nbytes == packed // 2
+    assert info.num_parameters == attention + mlp + embedding + 5 * 64
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"num_hidden_layers": 10**9}, r"damaged config: its num_hidden_layers of 1,000,000,000 cannot be"),
+        ({"vocab_size": 10**12}, r"its vocab_size of 1,000,000,000,000 cannot be"),
+        ({"hidden_size": "many"}, "mlx-lm cannot make a llama model of this config"),
+        ({"quantization": {"group_size": 64, "bits": 7}}, "whose quantization cannot be"),
+        ({"quantization": {"bits": 4}}, "whose quantization cannot be"),
+        ({"quantization_config": {"quant_method": "quip"}}, "quantized by quip"),
+        ({"model_type": "martian"}, "of the type martian"),
+    ],
+)
+def test_configs_that_cannot_be_are_refused_in_a_sentence(
+    changes: dict[str, Any], words: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(CONFIG | changes))
+
+    with pytest.raises(ModelError, match=words):
+        inspect_config(path)
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{" * 100_000, '{"model_type": 3}'])
+def test_a_damaged_config_is_refused_in_a_sentence(content: str, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(content)
+
+    with pytest.raises(ModelError, match=r"damaged config\.json|names no model_type"):
+        inspect_config(tmp_path)
+
+
+def test_layers_that_mlx_lm_cannot_show_are_taken_for_the_most_that_they_can_be(tmp_path: Path) -> None:
+    folder = _change_config(write_folder(tmp_path / "tiny"), rms_norm_eps={})
+
+    info = inspect_model(folder)
+
+    assert not info.layers.is_known
+    assert info.layers.own == (OwnCache(numbers_per_token=2 * 2 * 16),) * 2
