@@ -4,16 +4,26 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from engine.backend import Backend, Device
-from engine.budget import kv_nbytes, kv_nbytes_per_token, plan_load
+from engine.budget import (
+    bare_nbytes,
+    kv_nbytes,
+    kv_nbytes_per_token,
+    kv_numbers_per_token,
+    kv_once_nbytes,
+    plan_load,
+)
 from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.inspection import inspect_model
-from engine.kv.precision import KVSpec
+from engine.kv.precision import KVSpec, LayerShape
+from engine.kv.room import OwnCache
 from engine.loader import load_model
-from engine.memory_limits import RESERVE_NBYTES
-from engine.model_info import ModelFormat, ModelInfo
+from engine.memory_limits import RESERVE_NBYTES, MemoryLimits
+from engine.model_info import CachedLayers, ModelFormat, ModelInfo
 
 GIB = 1 << 30
 METAL = Backend(Device.METAL, blas=None)
@@ -148,3 +158,155 @@ def test_a_loaded_model_keeps_the_form_of_its_weights_in_the_plan() -> None:
     fixed = plan_load(info, CPU, KVSpec.parse("16"), 4 * GIB, dequantize=True)
     assert fixed.weights_nbytes == 4_000_000_000
     assert fixed.fitting_tokens < loose.fitting_tokens
+
+
+def test_the_formula_gives_the_rows_computed_by_hand() -> None:
+    # 2 x 32 layers x 32 heads x 128, two bytes each; times 32,768 tokens.
+    wide = model_info(layers=32, kv_heads=32)
+    assert kv_numbers_per_token(wide) == 262_144
+    assert bare_nbytes(kv_numbers_per_token(wide), 16) == 524_288
+    assert bare_nbytes(kv_numbers_per_token(wide) * 32_768, 16) == 16 * GIB
+    assert bare_nbytes(kv_numbers_per_token(model_info(layers=40, kv_heads=8)), 16) == 163_840
+
+
+@pytest.mark.parametrize(("bits", "bare_gib", "gib"), [(8, 8, 8.5), (6, 6, 6.5), (4, 4, 4.5)])
+def test_scales_add_half_a_bit_in_groups_of_64(bits: int, bare_gib: int, gib: float) -> None:
+    info = model_info(layers=32, kv_heads=32)
+    assert bare_nbytes(kv_numbers_per_token(info) * 32_768, bits) == bare_gib * GIB
+    assert kv_nbytes_per_token(info, METAL, KVSpec.parse(f"{bits}")) * 32_768 == gib * GIB
+
+
+def test_what_weights_and_reserve_leave_is_the_budget() -> None:
+    info = dataclasses.replace(model_info(layers=40, kv_heads=8, weights=8 * GIB), context_tokens=131_072)
+    plan = plan_load(info, METAL, KVSpec.parse("16"), 32 * GIB, limits=MemoryLimits(reserve_nbytes=6 * GIB))
+    assert plan.kv_budget_nbytes == 18 * GIB
+    assert plan.theoretical_tokens == 117_964  # 115 Ki
+    assert plan.safe_tokens == 70_778
+    assert plan.safe_tokens < plan.fitting_tokens < plan.theoretical_tokens
+
+
+def test_the_user_may_allow_less_than_there_is_and_another_share() -> None:
+    info = dataclasses.replace(model_info(layers=40, kv_heads=8, weights=8 * GIB), context_tokens=131_072)
+    limits = MemoryLimits(most_nbytes=32 * GIB, reserve_nbytes=6 * GIB, safe_share=0.5)
+    plan = plan_load(info, METAL, KVSpec.parse("16"), 64 * GIB, limits=limits)
+    assert (plan.usable_nbytes, plan.available_nbytes) == (32 * GIB, 64 * GIB)
+    assert (plan.theoretical_tokens, plan.safe_tokens) == (117_964, 58_982)
+    with pytest.raises(
+        ModelError, match=r"6\.4 GB to work in, and 8\.6 GB of memory may be taken\. Allow more"
+    ):
+        plan_load(
+            info, METAL, KVSpec.parse("16"), 64 * GIB, limits=dataclasses.replace(limits, most_nbytes=8 * GIB)
+        ).require_fit(info)
+
+
+def test_a_safe_context_is_never_longer_than_what_fits_or_than_the_models_own() -> None:
+    info = model_info(layers=40, kv_heads=8)
+    room = RESERVE_NBYTES + info.weights_nbytes
+    assert plan_load(info, METAL, KVSpec.parse("16"), room + 1000 * GIB).safe_tokens == info.context_tokens
+    short = plan_load(info, METAL, KVSpec.parse("2; hot=9999"), room + GIB)
+    assert short.safe_tokens == short.fitting_tokens
+
+
+def with_own(*own: OwnCache, paged_layers: int = 1) -> ModelInfo:
+    shapes = (LayerShape(2, 64, 64),) * paged_layers + (LayerShape(0, 0, 0),) * len(own)
+    return dataclasses.replace(
+        model_info(layers=len(shapes), kv_heads=2), layers=CachedLayers(shapes, own), context_tokens=65_536
+    )
+
+
+def test_windows_and_states_are_taken_once_and_latents_by_each_token() -> None:
+    exact = KVSpec.parse("16")
+    info = with_own(
+        OwnCache(numbers_per_token=256, window_tokens=1000),
+        OwnCache(state_numbers=5000, state_nbytes=300),
+        OwnCache(numbers_per_token=576),
+    )
+    assert kv_numbers_per_token(info) == 2 * 2 * 64 + 576
+    assert kv_nbytes_per_token(info, METAL, exact) == 2 * (2 * 2 * 64 + 576)
+    # Latents stay at 16 bits whatever the precision.
+    assert kv_nbytes_per_token(info, METAL, KVSpec.parse("4")) == 2 * 2 * 64 * 4.5 / 8 + 2 * 576
+    once = 2 * 256 * (1000 + 512) + 2 * 5000 + 300
+    assert kv_once_nbytes(info, METAL, 65_536) == once
+    grown = kv_nbytes(info, METAL, exact, 60_000) - kv_nbytes(info, METAL, exact, 40_000)
+    assert grown == pytest.approx(20_000 * 2 * (2 * 2 * 64 + 576), rel=0.03)
+    plan = plan_load(info, METAL, exact, RESERVE_NBYTES + info.weights_nbytes + once + 5000 * 1664)
+    assert plan.theoretical_tokens == 5000
+
+
+def test_a_model_whose_tokens_take_nothing_fits_whole_or_not_at_all() -> None:
+    info = with_own(OwnCache(state_numbers=10_000), paged_layers=0)
+    room = RESERVE_NBYTES + info.weights_nbytes
+    enough = plan_load(info, METAL, KVSpec.parse("4"), room + 20_000)
+    assert enough.kv_nbytes_per_token == 0
+    assert (enough.theoretical_tokens, enough.fitting_tokens, enough.safe_tokens) == (65_536, 65_536, 0)
+    assert plan_load(info, METAL, KVSpec.parse("4"), room + 19_999).fitting_tokens == 0
+
+
+INFOS = st.builds(
+    lambda layers, heads, own: dataclasses.replace(
+        with_own(*own, paged_layers=layers),
+        layers=CachedLayers(
+            (LayerShape(heads, 64, 64),) * layers + (LayerShape(0, 0, 0),) * len(own), tuple(own)
+        ),
+    ),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.lists(
+        st.builds(
+            OwnCache,
+            st.integers(0, 300),
+            st.one_of(st.none(), st.integers(1, 4000)),
+            st.integers(0, 10_000),
+            st.integers(0, 10_000),
+        ),
+        max_size=3,
+    ),
+)
+SPECS = st.builds(
+    lambda bits, hot, warm: KVSpec.parse(f"{bits}; hot={hot}, warm={warm}"),
+    st.sampled_from([16, 8, 6, 5, 4, 3, 2]),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+
+
+@given(INFOS, SPECS, st.integers(0, 4 * GIB), st.integers(0, GIB), st.integers(0, GIB))
+def test_less_memory_never_makes_room_for_more(
+    info: ModelInfo, kv: KVSpec, room_nbytes: int, less: int, reserve: int
+) -> None:
+    available = info.weights_nbytes + room_nbytes
+    plans = [
+        plan_load(
+            info, METAL, kv, available - missing, limits=MemoryLimits(most_nbytes=most, reserve_nbytes=kept)
+        )
+        for missing, most, kept in (
+            (0, None, 0),
+            (less, None, 0),
+            (less, available - 2 * less, 0),
+            (less, available - 2 * less, reserve),
+        )
+    ]
+    for kind in ("fitting_tokens", "theoretical_tokens", "safe_tokens", "kv_budget_nbytes"):
+        counts = [getattr(plan, kind) for plan in plans]
+        assert counts == sorted(counts, reverse=True)
+    for plan in plans:
+        assert 0 <= plan.safe_tokens <= plan.fitting_tokens <= plan.context_tokens
+        assert plan.fitting_tokens <= plan.theoretical_tokens or plan.fitting_tokens == plan.context_tokens
+        assert plan.kv_nbytes <= plan.kv_budget_nbytes or not plan.fitting_tokens
+
+
+@given(INFOS, st.integers(0, 5), st.integers(0, 5), st.integers(0, 4 * GIB))
+def test_fewer_bits_never_leave_room_for_less(info: ModelInfo, hot: int, warm: int, room_nbytes: int) -> None:
+    fitting = [
+        plan_load(
+            info,
+            METAL,
+            KVSpec.parse(f"{bits}; hot={hot}, warm={warm}"),
+            info.weights_nbytes + room_nbytes,
+            limits=MemoryLimits(reserve_nbytes=0),
+        )
+        for bits in (16, 8, 6, 5, 4, 3, 2)
+    ]
+    for kind in ("fitting_tokens", "theoretical_tokens"):
+        counts = [getattr(plan, kind) for plan in fitting]
+        assert counts == sorted(counts)
