@@ -82,6 +82,13 @@ class ConversationScroller(QScrollArea):
         self._column.insertWidget(1, widget)
         widget.show()
 
+    def set_divider(self, divider: QWidget, below: QWidget | None) -> None:
+        """Put `divider` above the widget `below`; without one take it away."""
+        self._column.removeWidget(divider)
+        if below is not None:
+            self._column.insertWidget(self._column.indexOf(below), divider)
+        divider.setVisible(below is not None)
+
     def clear(self) -> None:
         """Take all widgets away, to be deleted."""
         self._anchor = None

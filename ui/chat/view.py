@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 from app.store.records import Message, Role
 from engine.events import PrefillProgress
 from ui.chat.focus_order import chain_after
+from ui.chat.left_out import LeftOutLine
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reply_message import ReplyMessage
 from ui.chat.scroller import ConversationScroller
@@ -30,6 +31,7 @@ class ChatView(QWidget):
         sibling_requested: another version is to be shown, by its message id.
         earlier_requested: the messages before the first one are wanted.
         link_activated: a link was clicked, or chosen with the keyboard; nothing was opened.
+        read_all_requested: the model is to read again what is left out of its context.
     """
 
     regenerate_requested = Signal(int)
@@ -37,6 +39,7 @@ class ChatView(QWidget):
     sibling_requested = Signal(int)
     earlier_requested = Signal()
     link_activated = Signal(str)
+    read_all_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -51,6 +54,9 @@ class ChatView(QWidget):
         self._earlier.setProperty("kind", "flat")
         self._earlier.clicked.connect(self._ask_earlier)
         self._earlier.hide()
+        self._context_from: int | None = None
+        self._left_out = LeftOutLine()
+        self._left_out.read_all_requested.connect(self.read_all_requested)
         self.scroller = ConversationScroller(self._earlier, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -72,6 +78,16 @@ class ChatView(QWidget):
         self._are_actions_enabled = is_enabled
         for widget in self._widgets:
             widget.set_actions_enabled(is_enabled)
+        self._left_out.set_enabled(is_enabled)
+
+    def set_context_from(self, message_id: int | None, num_left_out: int) -> None:
+        """Draw a line above the first message that the model still reads; None where it reads them all.
+
+        Holds for messages that are shown later, too.
+        """
+        self._context_from = message_id if num_left_out else None
+        self._left_out.show_count(num_left_out)
+        self._draw_left_out()
 
     def show_messages(self, messages: Sequence[Message], has_earlier: bool) -> None:
         """Show another conversation from its end; `has_earlier` offers to load what comes before."""
@@ -102,6 +118,7 @@ class ChatView(QWidget):
         self._widgets.append(widget)
         self.scroller.append(widget)
         self._order_focus(widget)
+        self._draw_left_out()
         self.scroller.follow()
         self._after_change()
 
@@ -159,13 +176,22 @@ class ChatView(QWidget):
         self.scroller.prepend(widget)
         self._order_focus(widget)
         self._resume_edit(widget)
+        self._draw_left_out()
         if not self._pending:
             self._after_change()
+
+    def _draw_left_out(self) -> None:
+        """Put the line where it belongs, or away where that message has no widget."""
+        first = next((widget for widget in self._widgets if widget.message.id == self._context_from), None)
+        self.scroller.set_divider(self._left_out, first)
+        if first is not None:
+            self._order_focus(first)
 
     def _order_focus(self, widget: MessageWidget) -> None:
         place = self._widgets.index(widget)
         before = self._widgets[place - 1].focus_stops[-1] if place > 0 else self._earlier
-        chain_after(before, widget.focus_stops)
+        is_below_line = widget.message.id == self._context_from
+        chain_after(before, [*(self._left_out.focus_stops if is_below_line else []), *widget.focus_stops])
 
     def _after_change(self) -> None:
         if self._pending:
@@ -188,6 +214,7 @@ class ChatView(QWidget):
             if isinstance(widget, UserMessage) and widget.unsent_edit is not None:
                 self._edits[widget.message.id] = widget.unsent_edit
         self._widgets = []
+        self._draw_left_out()
         self.scroller.clear()
 
     def _restyle(self) -> None:
