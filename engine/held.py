@@ -44,9 +44,8 @@ class HeldSequences:
 
     @property
     def in_hand(self) -> SequenceCache | None:
-        """The sequence of the conversation that was taken or kept last."""
-        held = None if self.conversation_id is None else self._held.get(self.conversation_id)
-        return None if held is None else held.cache
+        """The sequence of the conversation that was taken or kept last, while it is in memory."""
+        return None if self.conversation_id is None else self.in_memory(self.conversation_id)
 
     @property
     def idle_nbytes(self) -> int:

@@ -94,6 +94,16 @@ def test_no_more_goes_than_is_needed_and_never_the_one_in_hand(tmp_path: Path) -
     assert held.make_room(1 << 40) == 0
 
 
+def test_the_one_in_hand_goes_too_when_another_is_about_to_be_taken(tmp_path: Path) -> None:
+    held = held_with(tmp_path, 100, 150)
+    assert held.make_room(1 << 40, conversation_id=1) == held.nbytes_of(2)
+    assert held.in_hand is None
+    assert in_memory(held, 1, 2) == [1]
+    cache = held.take(2)
+    assert cache is not None and holds_exactly(cache, text(150))
+    assert held.memory_nbytes == held.nbytes_of(1) + held.nbytes_of(2)
+
+
 def test_a_conversation_that_goes_on_after_coming_back_can_leave_again(tmp_path: Path) -> None:
     held, expected = held_with(tmp_path, 200, 100), text(200)
     for token in (300, 301, 302):
