@@ -8,6 +8,7 @@ import platform
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
@@ -34,13 +35,32 @@ class Level(enum.Enum):
 
 
 @dataclass(frozen=True)
+class NoticeAction:
+    """A button of a notice: its words, and what it does. The notice is closed then."""
+
+    text: str
+    press: Callable[[], None]
+
+
+@dataclass(frozen=True)
 class Notice:
-    """One thing to say: a few words, a sentence, and for errors what a developer needs."""
+    """One thing to say.
+
+    Attributes:
+        level: how serious it is.
+        title: a few words.
+        message: a sentence.
+        details: for errors, what a developer needs.
+        actions: what can be done about it.
+        topic: a newer notice of the same topic takes its place; empty for none.
+    """
 
     level: Level
     title: str
     message: str
     details: str = ""
+    actions: tuple[NoticeAction, ...] = ()
+    topic: str = ""
 
 
 def versions() -> str:
@@ -59,9 +79,11 @@ class Notifications(QObject):
 
     Signals:
         posted: a `Notice`, in the thread that made this object.
+        withdrawn: the topic of notices that are no longer true.
     """
 
     posted = Signal(object)
+    withdrawn = Signal(str)
     _received = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -71,6 +93,10 @@ class Notifications(QObject):
     def post(self, notice: Notice) -> None:
         """Show `notice`; may be called from any thread."""
         self._received.emit(notice)
+
+    def withdraw(self, topic: str) -> None:
+        """Take notices of a topic away."""
+        self.withdrawn.emit(topic)
 
     def info(self, title: str, message: str) -> None:
         """Say something that is good to know."""
@@ -130,6 +156,8 @@ class NotificationBar(QFrame):
         self._title = plain_label()
         self._title.setProperty("kind", "heading")
         self._message = plain_label(wraps=True)
+        self._actions = QHBoxLayout()
+        self._actions.setSpacing(4)
         self._copy = QPushButton("Copy details")
         self._copy.setProperty("kind", "flat")
         self._copy.setAccessibleName("Copy details of the error")
@@ -152,9 +180,11 @@ class NotificationBar(QFrame):
 
     def show_notice(self, notice: Notice) -> None:
         """Show `notice` above the ones that wait."""
-        if notice in self._notices:
-            self._notices.remove(notice)
-        self._notices = [old for old in self._notices if old.level is not Level.INFO] + [notice]
+        self._notices = [
+            old
+            for old in self._notices
+            if old.level is not Level.INFO and old != notice and (not old.topic or old.topic != notice.topic)
+        ] + [notice]
         self._refresh()
         announcement = QAccessibleAnnouncementEvent(self, f"{notice.title}. {notice.message}")
         if notice.level is Level.ERROR:
@@ -165,6 +195,11 @@ class NotificationBar(QFrame):
         """Close the notice shown now."""
         if self._notices:
             self._notices.pop()
+        self._refresh()
+
+    def withdraw(self, topic: str) -> None:
+        """Take the notices of a topic away."""
+        self._notices = [notice for notice in self._notices if notice.topic != topic]
         self._refresh()
 
     def clear(self) -> None:
@@ -182,6 +217,7 @@ class NotificationBar(QFrame):
         row.setSpacing(10)
         row.addWidget(self._icon)
         row.addLayout(texts, 1)
+        row.addLayout(self._actions)
         row.addWidget(self._copy)
         row.addWidget(self._close)
 
@@ -197,6 +233,7 @@ class NotificationBar(QFrame):
         self._close.setIcon(Theme.current().icon("close"))
         self._title.setText(notice.title)
         self._message.setText(notice.message)
+        self._show_actions(notice)
         self._copy.setVisible(notice.level is Level.ERROR)
         self._copy.setText("Copy details")
         self.setProperty("notice", notice.level.value)
@@ -205,6 +242,24 @@ class NotificationBar(QFrame):
             widget.style().polish(widget)
         if notice.level is Level.INFO:
             self._timer.start(_INFO_MS)
+
+    def _show_actions(self, notice: Notice) -> None:
+        while (item := self._actions.takeAt(0)) is not None:
+            button = item.widget()
+            if button is not None:
+                button.hide()
+                button.deleteLater()
+        for action in notice.actions:
+            button = QPushButton(action.text)
+            button.setAccessibleName(f"{action.text}: {notice.title}")
+            button.clicked.connect(lambda _=False, action=action: self._press(notice, action))
+            self._actions.addWidget(button)
+
+    def _press(self, notice: Notice, action: NoticeAction) -> None:
+        if notice in self._notices:
+            self._notices.remove(notice)
+        self._refresh()
+        action.press()
 
     def _copy_details(self) -> None:
         if self.notice is not None:
