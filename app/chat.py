@@ -13,18 +13,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from app.context import ConversationContext
+from app.profiles import DocumentMode, Overflow
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message, MessageState, Role
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import ModelError, OctavoError, sentence_of
-from engine.events import Finished, GenerationEvent, GenerationStats, StopReason, Token
+from engine.events import Finished, GenerationEvent, GenerationStats, StopReason, Token, TurnsLeftOut
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
+from engine.spans import DocumentRange
 
 log = logging.getLogger(__name__)
+
+_BETWEEN = "\n\n"
 
 SAVE_INTERVAL_S = 0.5
 """A reply is saved with the first token after this long, which keeps a kill from costing a second of it."""
@@ -32,11 +37,25 @@ SAVE_INTERVAL_S = 0.5
 
 @dataclass(frozen=True)
 class ReplySettings:
-    """How a reply is written; an empty system prompt leaves the model's own default."""
+    """How a reply is written.
+
+    Attributes:
+        sampling: how tokens are chosen.
+        kv: precision of the KV cache.
+        system_prompt: an empty one leaves the model's own default.
+        max_context: tokens of prompt and answer together at most, None for what the model and memory give.
+        overflow: what happens to a conversation beyond that.
+        document_mode: how documents are read.
+        anyway: whether the user lets a message pass that does not fit into memory or `max_context`.
+    """
 
     sampling: SamplingParams
     kv: KVSpec
     system_prompt: str
+    max_context: int | None = None
+    overflow: Overflow = Overflow.ASK
+    document_mode: DocumentMode = DocumentMode.WHOLE
+    anyway: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,17 +96,41 @@ class TitledText(Protocol):
 def message_text(text: str, documents: Sequence[TitledText]) -> str:
     """Return what the model reads for a message: its documents first, so that they stay a shared prefix."""
     parts = [document_text(document.title, document.text) for document in documents]
-    return "\n\n".join([*parts, text] if text else parts)
+    return _BETWEEN.join([*parts, text] if text else parts)
+
+
+def document_ranges(documents: Sequence[TitledText]) -> tuple[DocumentRange, ...]:
+    """Return where the documents of a message stand in its `message_text`."""
+    ranges, start = [], 0
+    for document in documents:
+        stop = start + len(document_text(document.title, document.text))
+        ranges.append(DocumentRange(document.title, start, stop))
+        start = stop + len(_BETWEEN)
+    return tuple(ranges)
 
 
 def prompt_messages(path: Sequence[Message], system_prompt: str) -> tuple[ChatMessage, ...]:
     """Return the conversation as the model reads it; replies without a word are left out."""
-    messages = [ChatMessage("system", system_prompt)] if system_prompt.strip() else []
-    for message in path:
-        content = message_text(message.text, message.attachments)
-        if content:
-            messages.append(ChatMessage(message.role.value, content))
-    return tuple(messages)
+    return (*system_message(system_prompt), *conversation_context(path).messages)
+
+
+def system_message(system_prompt: str) -> tuple[ChatMessage, ...]:
+    """Return the message that tells the model how to be; none for an empty one."""
+    return (ChatMessage("system", system_prompt),) if system_prompt.strip() else ()
+
+
+def conversation_context(path: Sequence[Message]) -> ConversationContext:
+    """Return all of a conversation as the model reads it; replies without a word are left out."""
+    readable = [message for message in path if message_text(message.text, message.attachments)]
+    prompt = [
+        ChatMessage(
+            message.role.value,
+            message_text(message.text, message.attachments),
+            document_ranges(message.attachments),
+        )
+        for message in readable
+    ]
+    return ConversationContext(tuple(readable), tuple(prompt))
 
 
 class ChatService:
@@ -109,22 +152,32 @@ class ChatService:
 
         `wanted_kv` tells the precision that the user wants while the reply is written, see `Engine.generate`.
         Whatever happens after the start, the reply ends with a final row; a failure of the engine is raised
-        after that.
+        after that. Turns that are left out because the context is full, or memory short, stay in the
+        conversation; where the model begins to read is remembered, so that the next reply begins there too.
 
         Raises:
+            AdmissionError: the conversation does not fit; no reply was started.
             OctavoError: the conversation cannot be answered; no reply was started.
         """
         if self._engine.loaded is None:
             raise ModelError("No model is loaded. Choose one first.")
-        messages = prompt_messages(self._store.path(leaf_id), settings.system_prompt)
-        if not any(message.role == Role.USER.value for message in messages):
+        context = conversation_context(self._store.path(leaf_id))
+        if not any(message.role == Role.USER.value for message in context.messages):
             raise OctavoError("There is nothing to answer: the message is empty.")
-        request = GenerationRequest(messages, settings.sampling, settings.kv)
+        known = self._store.conversation(conversation_id).context_from
+        context = self._fitting(context.read_from(known), conversation_id, settings)
+        request = _request(context, conversation_id, settings)
+        events = self._engine.generate(request, cancel, wanted_kv)
         started = self._store.begin_reply(conversation_id, leaf_id, self._engine.loaded.info.name)
+        if context.first_id is not None and context.first_id != known:
+            self._remember(conversation_id, context)
         yield ReplyStarted(started)
         reply = _ReplyInProgress(self._store, started)
         try:
-            for event in self._engine.generate(request, cancel, wanted_kv):
+            for event in events:
+                if isinstance(event, TurnsLeftOut):
+                    context = context.without(event.num_turns)
+                    self._remember(conversation_id, context)
                 reply.take(event)
                 yield event
         except GeneratorExit:
@@ -134,6 +187,37 @@ class ChatService:
             yield reply.end(MessageState.FAILED, error=sentence_of(error))
             raise
         yield reply.end(MessageState.STOPPED if reply.was_stopped else MessageState.COMPLETE)
+
+    def _fitting(
+        self, context: ConversationContext, conversation_id: int, settings: ReplySettings
+    ) -> ConversationContext:
+        """Leave the oldest turns out where the context is full and the profile says so."""
+        if settings.overflow is not Overflow.DROP:
+            return context
+        turns = self._engine.turns_to_leave_out(_request(context, conversation_id, settings))
+        return context.without(turns)
+
+    def _remember(self, conversation_id: int, context: ConversationContext) -> None:
+        """Keep where the model begins to read; a full disk must not end the reply."""
+        try:
+            self._store.set_context_from(conversation_id, context.first_id)
+        except StoreError as error:
+            log.warning("Where the context begins could not be saved: %s", error)
+
+
+def _request(
+    context: ConversationContext, conversation_id: int, settings: ReplySettings
+) -> GenerationRequest:
+    return GenerationRequest(
+        (*system_message(settings.system_prompt), *context.messages),
+        settings.sampling,
+        settings.kv,
+        settings.max_context,
+        conversation_id,
+        anyway=settings.anyway,
+        may_trim=settings.overflow is Overflow.DROP,
+        left_out_turns=context.left_out_turns,
+    )
 
 
 class _ReplyInProgress:

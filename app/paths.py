@@ -45,3 +45,8 @@ class AppPaths:
     def logs(self) -> Path:
         """The folder of log files."""
         return self.home / "logs"
+
+    @property
+    def spill(self) -> Path:
+        """The folder of keys and values that are out of memory for a while; nothing there is kept."""
+        return self.home / "spill"

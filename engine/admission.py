@@ -71,3 +71,32 @@ class AdmissionError(OctavoError):
         self.available_nbytes = available_nbytes
         self.choices = choices
         self.can_override = can_override
+
+
+class ContextOverflowError(AdmissionError):
+    """A prompt that is longer than the positions that the model was made for, whatever memory there is.
+
+    Attributes:
+        needed_tokens: tokens of the prompt plus the least room for an answer.
+        limit_tokens: positions of the model.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        needed_tokens: int,
+        limit_tokens: int,
+        needed_nbytes: int = 0,
+        available_nbytes: int = 0,
+        choices: tuple[Choice, ...] = (),
+    ) -> None:
+        super().__init__(
+            message,
+            needed_nbytes=needed_nbytes,
+            available_nbytes=available_nbytes,
+            choices=choices,
+            can_override=False,
+        )
+        self.needed_tokens = needed_tokens
+        self.limit_tokens = limit_tokens

@@ -1,4 +1,4 @@
-"""One model, one sequence, and the requests to them: what the window and the terminal talk to.
+"""One model and the conversations with it: what the window and the terminal talk to.
 
 All methods belong to the thread that made the engine: MLX arrays do not cross threads before they are
 evaluated. Only plain data goes in and out.
@@ -6,121 +6,156 @@ evaluated. Only plain data goes in and out.
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import mlx.core as mx
 
+from engine import telling
 from engine.backend import Backend
-from engine.budget import LoadPlan, effective_bits, plan_load
 from engine.cancel import CancelToken
-from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
-from engine.events import CacheChanged, GenerationEvent, LoadProgress
-from engine.generate import Generation
+from engine.errors import ModelError
+from engine.events import CacheChanged, GenerationEvent, LoadProgress, PrefillProgress
+from engine.guard import Guard, GuardAction
+from engine.headroom import headroom_nbytes
 from engine.inspection import inspect_model
-from engine.kv.cache import SequenceCache
+from engine.kv.page_map import PageMap
 from engine.kv.precision import KVSpec
+from engine.load_admission import LoadWish
 from engine.loader import load_model
-from engine.memory import available_nbytes
-from engine.model import ChatMessage, Model
+from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
-from engine.sampling import SamplingParams
-from engine.template_cost import TemplateTokens, measure_template
-from engine.tokens import TokenCounter
+from engine.reply_admission import MIN_ANSWER_TOKENS
+from engine.requests import GenerationRequest, LoadedModel
+from engine.session import Session
+from engine.template_cost import measure_template
+
+__all__ = ["MIN_ANSWER_TOKENS", "Engine", "GenerationRequest", "LoadedModel"]
 
 log = logging.getLogger(__name__)
 
-MIN_ANSWER_TOKENS = 16
-"""A prompt must leave room for at least this much of an answer."""
-
-
-@dataclass(frozen=True)
-class LoadedModel:
-    """A model that is ready, as plain data, and a token counter that another thread may use."""
-
-    info: ModelInfo
-    backend: Backend
-    plan: LoadPlan
-    counter: TokenCounter
-    template: TemplateTokens
-
-    def plan_at(self, kv: KVSpec) -> LoadPlan:
-        """Return the plan of the model as it is loaded for another KV precision.
-
-        With the memory that was free before loading.
-        """
-        return plan_load(self.info, self.backend, kv, self.plan.available_nbytes, self.plan.dequantize)
-
-    def effective_bits_at(self, kv: KVSpec) -> float:
-        """Return the bits that a cached number costs on average at a KV precision, in a cold page."""
-        return effective_bits(self.info, self.backend, kv)
-
-
-@dataclass(frozen=True)
-class GenerationRequest:
-    """What to answer and how; `max_context` limits the tokens of prompt and answer together."""
-
-    messages: tuple[ChatMessage, ...]
-    sampling: SamplingParams
-    kv: KVSpec
-    max_context: int | None = None
+_NO_LIMITS = MemoryLimits()
 
 
 class Engine:
     """Loads one model at a time and answers conversations with it.
 
-    The keys and values of the sequence that was read last are kept: a prompt that begins with the same
-    tokens is not read again from the start.
+    Attributes:
+        loaded: the model that is there, None without one.
     """
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-        self._model: Model | None = None
-        self._cache: SequenceCache | None = None
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        limits: MemoryLimits = _NO_LIMITS,
+        guard: Guard | None = None,
+        spill_folder: Path | None = None,
+    ) -> None:
         self.loaded: LoadedModel | None = None
+        self._backend = backend
+        self._limits = limits
+        self._guard = guard
+        self._spill_folder = spill_folder
+        self._session: Session | None = None
+
+    @property
+    def limits(self) -> MemoryLimits:
+        """The memory that the user allows; may be replaced at any time."""
+        return self._limits
+
+    @limits.setter
+    def limits(self, limits: MemoryLimits) -> None:
+        self._limits = limits
+        if self._session is not None:
+            self._session.limits = limits
+
+    # The model.
 
     def load(
         self,
         path: Path,
         kv: KVSpec,
         *,
+        max_context: int | None = None,
+        anyway: bool = False,
         cancel: CancelToken,
         on_progress: Callable[[LoadProgress], None],
     ) -> LoadedModel:
         """Replace the loaded model by the one at `path`.
 
+        Args:
+            path: its folder or file.
+            kv: the precision that is planned with.
+            max_context: the context that has to fit, as far as the model has positions.
+            anyway: whether to load it even where it does not fit.
+            cancel: stops it.
+            on_progress: is told how far it is.
+
         Raises:
-            ModelError: the model cannot be read or is not supported: the present one stays. Or it does not
-                fit into memory even without the present one: nothing is loaded then.
+            AdmissionError: it does not fit into the memory that there is now, even without the present one,
+                which stays.
+            ModelError: the model cannot be read or is not supported: the present one stays.
             Cancelled: the user stopped it: nothing is loaded then, or still the present one where it was
                 stopped before that had to make room.
         """
         info = inspect_model(path, cancel)
         kv.require_fit(info.num_layers, info.num_kv_heads)
+        given_back = 0 if self._session is None else self._session.memory_nbytes
+        self._wish(info, kv, max_context, given_back).plan(anyway)
         self.unload()
-        plan = plan_load(info, self._backend, kv, available_nbytes())
-        plan.require_fit(info)
+        plan = self._wish(info, kv, max_context).plan(anyway)
+        telling.publish_loading(plan)
         try:
             model = load_model(
                 path, self._backend, dequantize=plan.dequantize, cancel=cancel, on_progress=on_progress
             )
         except BaseException:
-            mx.clear_cache()
+            self.unload()
             raise
         counter = model.token_counter()
-        self.loaded = LoadedModel(info, self._backend, plan, counter, measure_template(model, counter))
-        self._model = model
+        template = measure_template(model, counter)
+        self.loaded = LoadedModel(info, self._backend, plan, counter, template, self.limits)
+        self._session = Session(model, self.loaded, self.limits, self._guard, self._spill_folder)
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
 
     def unload(self) -> None:
-        """Give the memory of the model and its sequence back."""
-        self._model = self._cache = self.loaded = None
+        """Give the memory of the model and of all conversations back."""
+        if self._session is not None:
+            self._session.close()
+        self._session = self.loaded = None
         mx.clear_cache()
+        telling.publish_nothing()
+
+    def _wish(
+        self, info: ModelInfo, kv: KVSpec, max_context: int | None, given_back_nbytes: int = 0
+    ) -> LoadWish:
+        available = headroom_nbytes(self.limits) + given_back_nbytes
+        return LoadWish(info, self._backend, kv, max_context, available, self.limits)
+
+    # Replies.
+
+    def admit(self, request: GenerationRequest) -> None:
+        """Refuse what `generate` would refuse, before anything is touched.
+
+        Raises:
+            ModelError: no model is loaded.
+            ContextOverflowError: the conversation is longer than what the model can read.
+            AdmissionError: it does not fit into `max_context` or into the memory that there is now.
+        """
+        self._require_session().admit(request)
+
+    def turns_to_leave_out(self, request: GenerationRequest) -> int:
+        """Return how many of the oldest turns of a request to leave out, so that the rest fits; 0 for none.
+
+        Then the rest takes at most 60 % of the context, so that this is not due again with the next turn.
+
+        Raises:
+            ModelError: no model is loaded.
+        """
+        return self._require_session().turns_to_leave_out(request)
 
     def generate(
         self,
@@ -128,38 +163,28 @@ class Engine:
         cancel: CancelToken,
         wanted_kv: Callable[[], KVSpec] | None = None,
     ) -> Iterator[GenerationEvent]:
-        """Answer a conversation: yield progress, tokens and at last the figures.
+        """Answer a conversation: return its progress, tokens and at last the figures, as they come.
 
         `wanted_kv` tells the precision that the user wants now. A change reaches the cache before the next
         prefill chunk or token, with a `CacheChanged`; one at which the reply might no longer fit into
         memory waits for the next.
 
         Raises:
-            ModelError: no model is loaded.
-            ContextOverflowError: the conversation does not fit the context.
+            ModelError, ContextOverflowError, AdmissionError: as `admit` does, at once.
         """
-        if self._model is None or self.loaded is None:
+        session = self._require_session()
+        admitted = session.admit(request)
+        return session.reply(request, admitted, cancel, wanted_kv or (lambda: request.kv))
+
+    def _require_session(self) -> Session:
+        if self._session is None:
             raise ModelError("No model is loaded. Choose one first.")
-        request.kv.require_fit(self.loaded.info.num_layers, self.loaded.info.num_kv_heads)
-        prompt = self._model.render(request.messages)
-        limit_tokens = self.loaded.plan_at(request.kv).fitting_tokens
-        if request.max_context is not None:
-            limit_tokens = min(limit_tokens, request.max_context)
-        _require_room(len(prompt), limit_tokens)
-        longest = min(limit_tokens, len(prompt) + request.sampling.max_tokens)
-        with self._dropping_broken_cache():
-            yield from Generation(
-                self._model,
-                self._cache_for(prompt, request.kv),
-                prompt,
-                request.sampling,
-                limit_tokens=limit_tokens,
-                cancel=cancel,
-                wanted_kv=_Followed(wanted_kv or (lambda: request.kv), request.kv, self.loaded, longest),
-            ).events()
+        return self._session
+
+    # Conversations.
 
     def apply_kv(self, kv: KVSpec, cancel: CancelToken) -> CacheChanged | None:
-        """Change the precision of the conversation that is held, between replies.
+        """Change the precision of the conversation in hand, between replies.
 
         Pages of another size wait for the next reply. Returns None where nothing changes.
 
@@ -167,94 +192,36 @@ class Engine:
             OctavoError: the model does not have a layer or head that is named.
             Cancelled: some layers have been changed, the rest follows with the next change or reply.
         """
-        cache = self._cache
-        if cache is None or self.loaded is None:
-            return None
-        kv.require_fit(self.loaded.info.num_layers, self.loaded.info.num_kv_heads)
-        kv = dataclasses.replace(kv, page_tokens=cache.spec.page_tokens, group_size=cache.spec.group_size)
-        if kv == cache.spec and not cache.is_behind:
-            return None
-        with self._dropping_broken_cache():
-            cache.apply(kv, cancel.check)
-        return CacheChanged(cache.spec, cache.usage())
+        return None if self._session is None else self._session.apply_kv(kv, cancel)
 
     def held(self) -> CacheChanged | None:
-        """Return the precision and the figures of the cache that is held, None where there is none."""
-        return None if self._cache is None else CacheChanged(self._cache.spec, self._cache.usage())
+        """Return the precision and the figures of the conversation in hand, None where there is none."""
+        return None if self._session is None else self._session.held()
 
-    def forget(self) -> None:
-        """Give the memory of the conversation back that is held."""
-        if self._cache is not None:
-            self._cache.close()
-            self._cache = None
+    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged]:
+        """Read the conversation in hand again exactly: lost bits come back. Return how far that is.
 
-    @contextlib.contextmanager
-    def _dropping_broken_cache(self) -> Iterator[None]:
-        """Drop the cache after an error in the middle of a change: its layers may disagree."""
-        try:
-            yield
-        except Cancelled:
-            raise
-        except Exception:
-            self._cache = None
-            mx.clear_cache()
-            raise
-
-    def _cache_for(self, prompt: Sequence[int], kv: KVSpec) -> SequenceCache:
-        """Return the cache to extend: what it holds is a beginning of `prompt`, its last token left out.
-
-        It may still have another precision, to which the generation brings what is kept.
+        Raises:
+            ModelError: no model is loaded.
+            AdmissionError: what it takes at the precision that is asked for cannot be had now.
+            Cancelled: the user stopped it; what was read again until then is held, the rest is forgotten.
         """
-        assert self._model is not None
-        cache = self._cache
-        if cache is None or not _same_pages(cache.spec, kv):
-            self._cache = None
-            cache = SequenceCache(self._model.module, kv)
-        if not cache.truncate(min(cache.common_prefix(prompt), len(prompt) - 1)):
-            cache.clear()
-        self._cache = cache
-        return cache
+        return self._require_session().rebuild(cancel)
 
+    def page_map(self) -> PageMap | None:
+        """Return the pages of the conversation in hand, None where there is none."""
+        return None if self._session is None else self._session.page_map()
 
-class _Followed:
-    """The precision that a reply follows: what the user wants now, as long as `longest` tokens fit at it."""
+    def pin(self, page_number: int, pinned: bool) -> None:
+        """Let a page of the conversation in hand stay a tier higher, or no longer."""
+        if self._session is not None:
+            self._session.pin(page_number, pinned)
 
-    def __init__(
-        self, wanted: Callable[[], KVSpec], first: KVSpec, loaded: LoadedModel, longest: int
-    ) -> None:
-        self._wanted = wanted
-        self._seen = self._kv = first
-        self._loaded = loaded
-        self._longest = longest
+    def relieve(self) -> list[GuardAction]:
+        """Carry out the guard's ladder between replies; return what did something."""
+        return [] if self._session is None else self._session.relieve()
 
-    def __call__(self) -> KVSpec:
-        wanted = self._wanted()
-        if wanted != self._seen:
-            self._seen = wanted
-            if self._fits(wanted):
-                self._kv = wanted
-        return self._kv
-
-    def _fits(self, kv: KVSpec) -> bool:
-        info = self._loaded.info
-        try:
-            kv.require_fit(info.num_layers, info.num_kv_heads)
-        except OctavoError:
-            return False
-        return self._loaded.plan_at(kv).fitting_tokens >= self._longest
-
-
-def _same_pages(one: KVSpec, other: KVSpec) -> bool:
-    return (one.page_tokens, one.group_size) == (other.page_tokens, other.group_size)
-
-
-def _require_room(prompt_tokens: int, limit_tokens: int) -> None:
-    surplus = prompt_tokens + MIN_ANSWER_TOKENS - limit_tokens
-    if surplus > 0:
-        raise ContextOverflowError(
-            f"The conversation has {prompt_tokens:,} tokens and the context holds {limit_tokens:,}, "
-            f"{MIN_ANSWER_TOKENS} of them kept for the answer: that is {surplus:,} tokens too many. "
-            "Remove a document, shorten the message or start a new conversation.",
-            needed_tokens=prompt_tokens + MIN_ANSWER_TOKENS,
-            limit_tokens=limit_tokens,
-        )
+    def forget(self, conversation_id: int) -> None:
+        """Give the memory, or the file, of a conversation back."""
+        if self._session is not None:
+            self._session.forget(conversation_id)

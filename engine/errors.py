@@ -15,20 +15,6 @@ class UnsupportedModelError(ModelError):
     """A model whose architecture or quantization is not supported; the message names it."""
 
 
-class ContextOverflowError(OctavoError):
-    """A prompt that does not fit the context.
-
-    Attributes:
-        needed_tokens: tokens of the prompt plus the least room for an answer.
-        limit_tokens: tokens that the context holds.
-    """
-
-    def __init__(self, message: str, *, needed_tokens: int, limit_tokens: int) -> None:
-        super().__init__(message)
-        self.needed_tokens = needed_tokens
-        self.limit_tokens = limit_tokens
-
-
 class Cancelled(Exception):
     """The user stopped the work; raised by `CancelToken.check`."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from engine.guard import GuardAction
 from engine.kv.precision import KVSpec
 from engine.kv.usage import KVUsage
 
@@ -64,6 +65,7 @@ class GenerationStats:
     that were read, not the reused ones. `ttft_s` runs from the request to the first token. `kv` is the
     precision that was asked for, as `KVSpec` writes it, `kv_usage` what is held, None for a reply that was
     stored before that was known, and `kv_note` a sentence where some layers could not take that precision.
+    `left_out_turns` are the oldest turns that the model did not read, or no longer has.
     """
 
     prompt_tokens: int
@@ -77,6 +79,7 @@ class GenerationStats:
     peak_nbytes: int
     stop_reason: StopReason
     kv_note: str | None = None
+    left_out_turns: int = 0
 
 
 @dataclass(frozen=True)
@@ -88,10 +91,21 @@ class CacheChanged:
 
 
 @dataclass(frozen=True)
+class TurnsLeftOut:
+    """The oldest turns left the context in the middle of a reply: so many turns and tokens of its prompt.
+
+    The next reply is to be asked without them.
+    """
+
+    num_turns: int
+    num_tokens: int
+
+
+@dataclass(frozen=True)
 class Finished:
     """The last event of a reply."""
 
     stats: GenerationStats
 
 
-GenerationEvent = PrefillProgress | Token | CacheChanged | Finished
+GenerationEvent = PrefillProgress | Token | CacheChanged | GuardAction | TurnsLeftOut | Finished

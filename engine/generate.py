@@ -2,8 +2,8 @@
 
 The loop is mlx-lm's in short: the prompt in chunks, then one token a step with the next step already queued
 (`mx.async_eval`) while the last token is handed over. What is added here: a stop that is noticed within a
-chunk, chunks that time and memory bound (`prefill_chunks.py`), and a cache whose `tokens` always name what it
-holds.
+chunk, chunks that time and memory bound (`prefill.py`), the guard's ladder between chunks and tokens
+(`relief.py`), and a cache whose `tokens` always name what it holds.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import cast
 
 import mlx.core as mx
-from mlx_lm.sample_utils import make_logits_processors, make_sampler
 from mlx_lm.tokenizer_utils import StreamingDetokenizer
 
 from engine.cancel import CancelToken
+from engine.choosing import REPETITION_WINDOW_TOKENS, make_processors, make_sampler
 from engine.errors import Cancelled, ModelError
 from engine.events import (
     CacheChanged,
@@ -28,30 +28,51 @@ from engine.events import (
     PrefillProgress,
     StopReason,
     Token,
+    TurnsLeftOut,
 )
+from engine.figures import Phase
+from engine.guard import GuardAction
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import Model
-from engine.prefill_chunks import STOP_TARGET_S, chunk_size
+from engine.prefill import PromptReader
+from engine.reasoning import opens_reasoning
+from engine.relief import ReplyRelief
 from engine.sampling import SamplingParams
 
 CLEAR_EVERY_TOKENS = 256
 """Decoded tokens after which buffers that a growing cache has left behind are given back, as mlx-lm does."""
 TELL_EVERY_TOKENS = 32
 """Decoded tokens after which the figures of the cache are told."""
-REPETITION_WINDOW_TOKENS = 64
-THINK_START_TOKENS = 4
-"""Reasoning that a chat template begins stands this close to the prompt's end, a line end behind it."""
-SMALLEST_TOP_P = 1e-6
-"""Keeps the likeliest token only; mlx-lm would take 0 as off."""
+PUBLISH_EVERY_TOKENS = 16
+"""Decoded tokens after which the figures of the engine are published."""
+PAUSE_POLL_S = 0.2
+"""How often a reply that waits for memory looks whether there is some."""
+
+Between = CacheChanged | GuardAction | TurnsLeftOut
+"""What may be told between two chunks or tokens."""
+
+
+def _no_figures(phase: Phase) -> None:
+    """Publish nothing."""
 
 
 class Generation:
     """One reply: reads a prompt into a cache and decodes from it.
 
     The cache must hold fewer tokens than the prompt and only such as the prompt begins with; they are not
-    read again. `limit_tokens` is the context, prompt and answer together, and must exceed the prompt.
-    `wanted_kv` tells the precision that is wanted now; without it the cache's own stays.
+    read again.
+
+    Args:
+        model: what answers.
+        cache: is extended.
+        prompt: the tokens to answer.
+        sampling: how tokens are chosen.
+        limit_tokens: the context, prompt and answer together; must exceed the prompt.
+        cancel: is looked at between tokens and chunks, and within what takes long.
+        wanted_kv: tells the precision that is wanted now; without it the cache's own stays.
+        relief: gives memory back when the guard says so.
+        publish: publishes the figures of the engine with what the reply is doing.
     """
 
     def __init__(
@@ -64,6 +85,8 @@ class Generation:
         limit_tokens: int,
         cancel: CancelToken,
         wanted_kv: Callable[[], KVSpec] | None = None,
+        relief: ReplyRelief | None = None,
+        publish: Callable[[Phase], None] = _no_figures,
     ) -> None:
         self._model = model
         self._cache = cache
@@ -71,18 +94,17 @@ class Generation:
         self._sampling = sampling
         self._cancel = cancel
         self._wanted_kv = wanted_kv
-        self._room_tokens = limit_tokens - len(self._prompt)
-        self._sampler = _make_sampler(sampling, model.info.vocab_size)
-        self._processors = _make_processors(sampling)
+        self._publish = publish
+        self._limit_tokens = limit_tokens
+        self._sampler = make_sampler(sampling, model.info.vocab_size)
+        self._processors = make_processors(sampling)
         self._recent = mx.array(self._prompt[-REPETITION_WINDOW_TOKENS:])
-        self._chunk_size = chunk_size(model, cache)
+        self._reader = PromptReader(model, cache, cancel)
+        self._relief = relief
         self._reused_tokens = cache.num_tokens
-        self._read_tokens = 0
         self._completion_tokens = 0
         self._last_token = self._prompt[-1]
         self._seen_kv = cache.spec
-        self._checks_layers = self._chunk_size.takes_long
-        self._left_half_way = False
         self._started_s = time.perf_counter()
         self._first_token_s: float | None = None
 
@@ -90,53 +112,39 @@ class Generation:
         """Yield progress, tokens and at last `Finished`; a stop by the user ends it with its figures too."""
         mx.reset_peak_memory()
         mx.random.seed(secrets.randbits(32) if self._sampling.seed is None else self._sampling.seed)
-        self._cache.watch(self._check_before_layer)
-        try:
-            yield from self._prefill()
-            reason = yield from self._decode()
-        except Cancelled:
-            reason = self._stopped()
-        finally:
-            self._cache.watch(None)
+        with self._reader.watching():
+            try:
+                yield from self._prefill()
+                reason = yield from self._decode()
+            except Cancelled:
+                self._reader.align()
+                reason = StopReason.STOPPED
         yield Finished(self._stats(reason))
 
-    def _stopped(self) -> StopReason:
-        """Bring the cache back to the tokens that it names."""
-        if self._left_half_way:
-            self._left_half_way = False
-            self._cache.realign()
-        return StopReason.STOPPED
-
-    def _check_before_layer(self, keys: mx.array) -> None:
-        """Notice a stop between two layers where a whole pass takes too long."""
-        if self._checks_layers:
-            mx.eval(keys)
-            try:
-                self._cancel.check()
-            except Cancelled:
-                self._left_half_way = True
-                raise
-
-    def _prefill(self) -> Iterator[PrefillProgress | CacheChanged]:
-        total = len(self._prompt)
-        done = self._reused_tokens
-        yield PrefillProgress(done, total, self._reused_tokens)
+    def _prefill(self) -> Iterator[PrefillProgress | Between]:
+        yield self._progress()
         yield self._cache_changed()
-        while total - done > 1:
+        while len(self._prompt) - self._cache.num_tokens > 1:
             self._cancel.check()
-            yield from self._follow_precision()
-            chunk = self._prompt[done : min(done + self._chunk_size.after(done), total - 1)]
-            started = time.perf_counter()
-            self._cache.read(chunk)
-            done += len(chunk)
-            self._read_tokens += len(chunk)
-            self._chunk_size.adapt(len(chunk), time.perf_counter() - started)
-            self._checks_layers = self._chunk_size.takes_long
-            mx.clear_cache()
-            yield PrefillProgress(done, total, self._reused_tokens)
-            yield self._cache_changed()
+            yield from self._between(Phase.PREFILL)
+            unread = self._prompt[self._cache.num_tokens : -1]
+            if unread:
+                self._reader.read_chunk(unread)
+                self._publish(Phase.PREFILL)
+                yield self._progress()
+                yield self._cache_changed()
         self._cancel.check()
+        yield from self._between(Phase.PREFILL)
+
+    def _progress(self) -> PrefillProgress:
+        return PrefillProgress(self._cache.num_tokens, len(self._prompt), self._reused_tokens)
+
+    def _between(self, phase: Phase) -> Iterator[Between]:
+        """Do between two chunks or tokens what the user and the guard want."""
         yield from self._follow_precision()
+        if self._relief is not None and self._relief.is_due:
+            yield from self._relieve(self._relief)
+            self._publish(phase)
 
     def _follow_precision(self) -> Iterator[CacheChanged]:
         """Take over what the user has changed since; pages of another size wait for the next reply."""
@@ -150,29 +158,55 @@ class Generation:
             self._cache.apply(spec, self._cancel.check)
             yield self._cache_changed()
 
+    def _relieve(self, relief: ReplyRelief) -> Iterator[Between]:
+        """Follow the guard, and wait as long as it wants a pause."""
+        mx.synchronize()  # a queued pass still reads the pages, which would be copied to be changed
+        self._publish(Phase.TRIM)
+        yield from self._follow_guard(relief)
+        while relief.wants_pause:
+            self._publish(Phase.PAUSED)
+            if self._cancel.wait(PAUSE_POLL_S):
+                raise Cancelled
+            yield from self._follow_precision()  # a lower one is a way out
+            yield from self._follow_guard(relief)
+
+    def _follow_guard(self, relief: ReplyRelief) -> Iterator[Between]:
+        acted = False
+        for action in relief.follow(self._reader.chunks, self._prompt, self._cancel.check):
+            acted = True
+            yield action
+        for cut in relief.take_cuts():
+            inside = max(0, min(self._reused_tokens, cut.stop) - cut.start)
+            self._reused_tokens -= inside
+            del self._prompt[cut.start : cut.stop]
+            yield TurnsLeftOut(cut.num_turns, cut.stop - cut.start)
+        if acted:
+            yield self._cache_changed()
+
     def _cache_changed(self) -> CacheChanged:
         return CacheChanged(self._cache.spec, self._cache.usage())
 
-    def _decode(self) -> Generator[Token | CacheChanged, None, StopReason]:
+    def _decode(self) -> Generator[Token | Between, None, StopReason]:
         """Write the reply; its text is made whole wherever a stop falls, as its tokens stay in the cache."""
         detokenizer = self._model.tokenizer.detokenizer
         detokenizer.reset()
-        if self._prompt_opens_reasoning():
+        if opens_reasoning(self._model.tokenizer, self._prompt):
             yield Token(self._model.tokenizer.think_start, self._prompt[-1])
         try:
             reason = yield from self._write(detokenizer)
         except Cancelled:
-            reason = self._stopped()
+            self._reader.align()
+            reason = StopReason.STOPPED
         detokenizer.finalize()
         if rest := detokenizer.last_segment:
             yield Token(rest, self._last_token)
         return reason
 
-    def _write(self, detokenizer: StreamingDetokenizer) -> Generator[Token | CacheChanged, None, StopReason]:
+    def _write(self, detokenizer: StreamingDetokenizer) -> Generator[Token | Between, None, StopReason]:
         budget = min(self._sampling.max_tokens, self._room_tokens)
         current = self._first_step()
         self._cache.commit(self._prompt[-1:])
-        self._read_tokens += 1
+        self._reader.read_tokens += 1
         while True:
             is_last = self._completion_tokens + 1 == budget
             upcoming = None if is_last else self._step(current)
@@ -180,8 +214,6 @@ class Generation:
             if upcoming is not None:
                 self._cache.commit([self._last_token])
             self._count_token()
-            if self._completion_tokens % CLEAR_EVERY_TOKENS == 0:
-                mx.clear_cache()
             if self._last_token in self._model.tokenizer.eos_token_ids:
                 return StopReason.END
             detokenizer.add_token(self._last_token)
@@ -192,16 +224,15 @@ class Generation:
                 is_full = budget < self._sampling.max_tokens
                 return StopReason.CONTEXT if is_full else StopReason.LENGTH
             self._cancel.check()
-            yield from self._follow_precision()
+            yield from self._between(Phase.DECODE)
             current = upcoming
 
-    def _prompt_opens_reasoning(self) -> bool:
-        """Whether the chat template itself began the reasoning, which the reply's text then lacks."""
-        tokenizer = self._model.tokenizer
-        if not tokenizer.has_thinking:
-            return False
-        opened, closed = tokenizer.rfind_think_start(self._prompt), tokenizer.rfind_think_end(self._prompt)
-        return bool(opened > closed and opened >= len(self._prompt) - THINK_START_TOKENS)
+    @property
+    def _room_tokens(self) -> int:
+        """The tokens that the answer may have; positions that dropped tokens left are not used again."""
+        unused = self._cache.next_position - self._cache.num_tokens
+        positions = self._model.info.context_tokens if unused else self._limit_tokens
+        return max(1, min(self._limit_tokens, positions - unused) - len(self._prompt))
 
     def _first_step(self) -> mx.array:
         """Take the prompt's last token; a quick pass ends the checks between layers.
@@ -212,9 +243,9 @@ class Generation:
         logits = self._forward(mx.array(self._prompt[-1:]))
         self._require_numbers(logits)
         sampled = self._sample(logits)
-        if self._checks_layers:
+        if self._reader.checks_layers:
             mx.eval(sampled)
-            self._checks_layers = time.perf_counter() - started_s > STOP_TARGET_S
+            self._reader.time_pass(time.perf_counter() - started_s)
         return sampled
 
     def _require_numbers(self, logits: mx.array) -> None:
@@ -245,9 +276,13 @@ class Generation:
         return sampled
 
     def _count_token(self) -> None:
-        self._completion_tokens += 1
         if self._first_token_s is None:
             self._first_token_s = time.perf_counter()
+        if self._completion_tokens % PUBLISH_EVERY_TOKENS == 0:
+            self._publish(Phase.DECODE)
+        self._completion_tokens += 1
+        if self._completion_tokens % CLEAR_EVERY_TOKENS == 0:
+            mx.clear_cache()
 
     def _stats(self, reason: StopReason) -> GenerationStats:
         now_s = time.perf_counter()
@@ -257,7 +292,7 @@ class Generation:
             reused_tokens=self._reused_tokens,
             completion_tokens=self._completion_tokens,
             ttft_s=first_s - self._started_s,
-            prefill_tps=_rate(self._read_tokens, first_s - self._started_s),
+            prefill_tps=_rate(self._reader.read_tokens, first_s - self._started_s),
             decode_tps=_rate(self._completion_tokens - 1, now_s - first_s),
             kv=str(self._cache.spec),
             kv_usage=self._cache.usage(),
@@ -269,24 +304,3 @@ class Generation:
 
 def _rate(count: int, elapsed_s: float) -> float:
     return count / elapsed_s if count > 0 and elapsed_s > 0 else 0.0
-
-
-def _make_sampler(sampling: SamplingParams, vocab_size: int) -> Callable[[mx.array], mx.array]:
-    """Return mlx-lm's sampler; it knows 0 as off where ours says 1, and no `top_k` beyond the vocabulary."""
-    sampler: Callable[[mx.array], mx.array] = make_sampler(
-        temp=sampling.temperature,
-        top_p=max(sampling.top_p, SMALLEST_TOP_P),
-        min_p=sampling.min_p,
-        top_k=sampling.top_k if sampling.top_k < vocab_size else 0,
-    )
-    return sampler
-
-
-def _make_processors(sampling: SamplingParams) -> list[Callable[[mx.array, mx.array], mx.array]]:
-    if sampling.repetition_penalty == 1:
-        return []
-    processors: list[Callable[[mx.array, mx.array], mx.array]] = make_logits_processors(
-        repetition_penalty=sampling.repetition_penalty,
-        repetition_context_size=REPETITION_WINDOW_TOKENS,
-    )
-    return processors

@@ -5,6 +5,7 @@ from __future__ import annotations
 from engine.backend import Device
 from engine.kv.cache import SequenceCache
 from engine.kv.layers import can_be_left
+from engine.kv.room import MAX_CHUNK_TOKENS
 from engine.model import Model
 
 CHUNK_TARGET_S = 2.0
@@ -12,7 +13,6 @@ CHUNK_TARGET_S = 2.0
 STOP_TARGET_S = 0.2
 """A pass that takes longer than this looks for a stop before each layer that takes keys."""
 MIN_CHUNK_TOKENS = 16
-MAX_CHUNK_TOKENS = 512
 FIRST_CHUNK_TOKENS = 64
 SCORES_NBYTES = 512 * 2**20
 """The most that the attention scores of one layer may take: `[heads, chunk, context]`, where they exist."""
@@ -25,6 +25,7 @@ class ChunkSize:
 
     Attributes:
         takes_long: whether a chunk may take longer than a stop should wait. At first nothing is known.
+        divisor: how many times smaller chunks and their scores are while memory is short.
     """
 
     def __init__(self, target_s: float, score_nbytes: int) -> None:
@@ -35,16 +36,18 @@ class ChunkSize:
             score_nbytes: bytes that each token read keeps for each token of the context, 0 for none.
         """
         self.takes_long = True
+        self.divisor = 1
         self._target_s = target_s
         self._score_nbytes = score_nbytes
         self._wanted_tokens = FIRST_CHUNK_TOKENS
 
     def after(self, num_held: int) -> int:
         """Return how many tokens to read next when `num_held` are in the cache."""
+        wanted = max(1, self._wanted_tokens // self.divisor)
         if not self._score_nbytes:
-            return self._wanted_tokens
-        nbytes_per_token = self._score_nbytes * (num_held + self._wanted_tokens)
-        return max(1, min(self._wanted_tokens, SCORES_NBYTES // nbytes_per_token))
+            return wanted
+        nbytes_per_token = self._score_nbytes * (num_held + wanted)
+        return max(1, min(wanted, SCORES_NBYTES // self.divisor // nbytes_per_token))
 
     def adapt(self, num_tokens: int, elapsed_s: float) -> None:
         """Learn the speed from a chunk: the next one takes about the target at most, or is the smallest."""

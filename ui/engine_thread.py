@@ -8,6 +8,7 @@ event loop.
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Signal
@@ -16,11 +17,17 @@ from app.chat import ReplySettings
 from app.paths import AppPaths
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
 from ui.engine_worker import EngineState, EngineWorker, Priority
 
 
 class EngineThread(QObject):
     """Sends requests to the engine and tells what came of them.
+
+    Attributes:
+        state: what the engine is doing.
+        loaded: the model that is there, None without one.
+        guard: says how short memory is; to be given samples by whoever watches it.
 
     Signals:
         state_changed(EngineState): the engine began or ended something.
@@ -32,6 +39,13 @@ class EngineThread(QObject):
         kv_changed(int, CacheChanged | None): whose cache the engine holds now, and what is in it.
         kv_refused(PrecisionError): the model cannot have the precision and was loaded with the default.
         reply_finished(Message): the reply's final row.
+        reply_refused(int, int, AdmissionError): conversation and message that cannot be answered; no row was
+            begun.
+        load_refused(Path, AdmissionError): a model that does not fit; the present one stays.
+        guard_acted(GuardAction): memory was short and something was done, or taken back.
+        pages_changed(int, PageMap | None): whose pages the engine holds, and which; only while they are
+            watched, twice a second at most.
+        rebuild_progress(int, PrefillProgress): conversation id, and how far it is read again.
         reply_unsaved(Message): the reply's final row could not be saved; `reply_finished` follows.
         failed(Failure): a request failed; the engine goes on.
     """
@@ -46,6 +60,11 @@ class EngineThread(QObject):
     kv_refused = Signal(object)
     reply_finished = Signal(object)
     reply_unsaved = Signal(object)
+    reply_refused = Signal(int, int, object)
+    load_refused = Signal(object, object)
+    guard_acted = Signal(object)
+    pages_changed = Signal(int, object)
+    rebuild_progress = Signal(int, object)
     failed = Signal(object)
 
     def __init__(self, paths: AppPaths, parent: QObject | None = None) -> None:
@@ -53,6 +72,7 @@ class EngineThread(QObject):
         self.state = EngineState.EMPTY
         self.loaded: LoadedModel | None = None
         self._worker = EngineWorker(paths, self)
+        self.guard = self._worker.guard
         self._worker.state_changed.connect(self._take_state)
         self._worker.model_changed.connect(self._take_model)
         self._worker.load_progress.connect(self.load_progress)
@@ -62,16 +82,26 @@ class EngineThread(QObject):
         self._worker.kv_refused.connect(self.kv_refused)
         self._worker.reply_unsaved.connect(self.reply_unsaved)
         self._worker.reply_finished.connect(self.reply_finished)
+        self._worker.reply_refused.connect(self.reply_refused)
+        self._worker.load_refused.connect(self.load_refused)
+        self._worker.guard_acted.connect(self.guard_acted)
+        self._worker.pages_changed.connect(self.pages_changed)
+        self._worker.rebuild_progress.connect(self.rebuild_progress)
         self._worker.failed.connect(self.failed)
 
     def start(self) -> None:
         """Start the thread."""
         self._worker.start()
 
-    def load(self, path: Path, kv: KVSpec) -> None:
-        """Load the model at `path` in place of the present one; what runs now is stopped first."""
+    def load(self, path: Path, kv: KVSpec, max_context: int | None = None, anyway: bool = False) -> None:
+        """Load the model at `path` in place of the present one; what runs now is stopped first.
+
+        Where its weights and a context of `max_context` do not fit, that is refused, unless `anyway`.
+        """
         self._worker.cancel_all()
-        self._worker.put(Priority.USER, lambda cancel: self._worker.load(path, kv, cancel))
+        self._worker.put(
+            Priority.USER, lambda cancel: self._worker.load(path, kv, max_context, anyway, cancel)
+        )
 
     def unload(self) -> None:
         """Eject the model; what runs now is stopped first."""
@@ -95,6 +125,36 @@ class EngineThread(QObject):
     def forget(self, conversation_id: int) -> None:
         """Give the memory of a conversation back that is no more, when what runs now is done."""
         self._worker.put(Priority.CONTROL, lambda cancel: self._worker.forget(conversation_id))
+
+    def relieve(self) -> None:
+        """Have the guard's ladder carried out, when it has moved; a reply that runs does that by itself."""
+        self._worker.want_relief()
+
+    def go_on(self) -> None:
+        """Let a reply go on that waits for memory."""
+        self.guard.go_on()
+
+    def set_limits(self, limits: MemoryLimits) -> None:
+        """Set the memory that may be taken, from the next request on."""
+        self._worker.limits = limits
+        if self.loaded is not None:
+            self.loaded = dataclasses.replace(self.loaded, limits=limits)
+
+    def watch_pages(self, watches: bool) -> None:
+        """Have `pages_changed` told now and when they change, or no longer."""
+        self._worker.watch_pages(watches)
+
+    def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
+        """Let a page stay a tier higher, or no longer, when what runs now is done."""
+        self._worker.put(
+            Priority.CONTROL,
+            lambda cancel: self._worker.pin(conversation_id, page_number, pinned),
+            is_stoppable=False,
+        )
+
+    def rebuild(self, conversation_id: int) -> None:
+        """Read a conversation again exactly, if the engine holds it; `stop` ends it."""
+        self._worker.put(Priority.USER, lambda cancel: self._worker.rebuild(conversation_id, cancel))
 
     def stop(self) -> None:
         """Stop what loads or replies, or waits to; it ends within one step of its work."""

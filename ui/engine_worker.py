@@ -5,27 +5,35 @@ from __future__ import annotations
 import enum
 import itertools
 import logging
+import math
 import queue
 import threading
+import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.chat import ChatService, ReplyEnded, ReplySettings, ReplyStarted
+from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, ReplyStarted
 from app.paths import AppPaths
 from app.settings import DEFAULT_KV
 from app.store.conversations import ConversationStore
+from engine.admission import AdmissionError
 from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
 from engine.events import CacheChanged, PrefillProgress, Token
+from engine.guard import Guard, GuardAction
 from engine.kv.precision import KVSpec, PrecisionError
+from engine.memory_limits import MemoryLimits
 
 log = logging.getLogger(__name__)
+
+PAGES_INTERVAL_S = 0.5
+"""The pages are told twice a second at most."""
 
 
 class EngineState(enum.Enum):
@@ -35,6 +43,7 @@ class EngineState(enum.Enum):
     LOADING = "loading"
     READY = "ready"
     GENERATING = "generating"
+    REBUILDING = "reading again"
 
 
 @dataclass(frozen=True)
@@ -67,7 +76,10 @@ class EngineWorker(QThread):
     """The engine's thread: takes requests from a queue, one at a time.
 
     Attributes:
+        guard: says how short memory is; any thread may use it.
         wanted_kv: the precision that the user wants now, set by the window's thread.
+        limits: the memory that the user allows, set by the window's thread.
+        watches_pages: whether the pages are shown now, set by the window's thread.
     """
 
     state_changed = Signal(object)
@@ -79,18 +91,29 @@ class EngineWorker(QThread):
     kv_refused = Signal(object)
     reply_finished = Signal(object)
     reply_unsaved = Signal(object)
+    guard_acted = Signal(object)
+    pages_changed = Signal(int, object)
+    reply_refused = Signal(int, int, object)
+    load_refused = Signal(object, object)
+    rebuild_progress = Signal(int, object)
     failed = Signal(object)
 
     def __init__(self, paths: AppPaths, parent: QObject) -> None:
         super().__init__(parent)
         self.setObjectName("engine")
+        self.guard = Guard()
         self.wanted_kv = DEFAULT_KV
+        self.limits = MemoryLimits()
+        self.watches_pages = False
         self._paths = paths
         self._requests: queue.PriorityQueue[_Request] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
         self._pending: dict[CancelToken, bool] = {}
         self._kv_waits = False
+        self._relief_waits = False
+        self._pages_due = False
+        self._pages_told_s = -math.inf
         self._held_by = 0
         self._text: list[str] = []
         self._engine: Engine
@@ -115,6 +138,19 @@ class EngineWorker(QThread):
         if not waits:
             self.put(Priority.CONTROL, self.apply_kv, is_stoppable=False)
 
+    def want_relief(self) -> None:
+        """Have the guard's ladder carried out when nothing runs; a reply does that itself."""
+        with self._lock:
+            waits, self._relief_waits = self._relief_waits, True
+        if not waits:
+            self.put(Priority.CONTROL, lambda cancel: self.relieve(), is_stoppable=False)
+
+    def watch_pages(self, watches: bool) -> None:
+        """Have the pages told when they change, or no longer."""
+        self.watches_pages = watches
+        if watches:
+            self.put(Priority.CONTROL, lambda cancel: self._pages_changed(), is_stoppable=False)
+
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""
         with self._lock:
@@ -125,7 +161,7 @@ class EngineWorker(QThread):
     def cancel_all(self) -> None:
         """Cancel the request that runs and all that wait."""
         with self._lock:
-            self._kv_waits = False
+            self._kv_waits = self._relief_waits = False
             for cancel in self._pending:
                 cancel.cancel()
 
@@ -146,21 +182,33 @@ class EngineWorker(QThread):
     def run(self) -> None:
         """Serve requests until the one that ends the thread."""
         try:
-            self._engine = Engine(start_backend())
+            self._engine = Engine(
+                start_backend(), limits=self.limits, guard=self.guard, spill_folder=self._paths.spill
+            )
             store = ConversationStore.open(self._paths.conversations_db)
         except Exception as error:
             log.exception("The engine could not start.")
             self.failed.emit(_failure(error))
             return
         self._chat = ChatService(store, self._engine)
-        while (request := self._requests.get()).run is not None:
+        while (request := self._next()).run is not None:
             self._serve(request, request.run)
         self._engine.unload()
         store.close()
 
+    def _next(self) -> _Request:
+        """Return the next request; pages that are still to be told do not wait for it."""
+        if self._pages_due:
+            try:
+                return self._requests.get(timeout=max(0.0, self._pages_wait_s))
+            except queue.Empty:
+                self._tell_pages()
+        return self._requests.get()
+
     def _serve(self, request: _Request, run: Callable[[CancelToken], None]) -> None:
         try:
             request.cancel.check()
+            self._engine.limits = self.limits
             run(request.cancel)
         except Cancelled:
             log.info("A request was stopped.")
@@ -172,20 +220,37 @@ class EngineWorker(QThread):
                 del self._pending[request.cancel]
             self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
 
-    def load(self, path: Path, kv: KVSpec, cancel: CancelToken) -> None:
-        """Load a model and tell of it, or of its absence where that fails.
+    def load(
+        self, path: Path, kv: KVSpec, max_context: int | None, anyway: bool, cancel: CancelToken
+    ) -> None:
+        """Load a model and tell of it, of its absence where that fails, or that it does not fit.
 
         A precision kept from another model is no reason to be without this one.
         """
         self.state_changed.emit(EngineState.LOADING)
         try:
             try:
-                self._engine.load(path, kv, cancel=cancel, on_progress=self.load_progress.emit)
+                self._load(path, kv, max_context, anyway, cancel)
             except PrecisionError as error:
                 self.kv_refused.emit(error)
-                self._engine.load(path, DEFAULT_KV, cancel=cancel, on_progress=self.load_progress.emit)
+                self._load(path, DEFAULT_KV, max_context, anyway, cancel)
+        except AdmissionError as error:
+            log.info("%s was not loaded: %s", path, error)
+            self.load_refused.emit(path, error)
         finally:
             self.model_changed.emit(self._engine.loaded)
+
+    def _load(
+        self, path: Path, kv: KVSpec, max_context: int | None, anyway: bool, cancel: CancelToken
+    ) -> None:
+        self._engine.load(
+            path,
+            kv,
+            max_context=max_context,
+            anyway=anyway,
+            cancel=cancel,
+            on_progress=self.load_progress.emit,
+        )
 
     def unload(self) -> None:
         """Eject the model."""
@@ -199,19 +264,76 @@ class EngineWorker(QThread):
         changed = self._engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
             self.kv_changed.emit(self._held_by, changed)
+            self._pages_changed()
+
+    def relieve(self) -> None:
+        """Carry out the guard's ladder between replies."""
+        with self._lock:
+            self._relief_waits = False
+        actions = self._engine.relieve()
+        for action in actions:
+            self.guard_acted.emit(action)
+        if actions:
+            self.kv_changed.emit(self._held_by, self._engine.held())
+            self._pages_changed()
 
     def forget(self, conversation_id: int) -> None:
-        """Give the memory of a conversation back, if it is the one that is held."""
+        """Give the memory of a conversation back."""
+        self._engine.forget(conversation_id)
         if conversation_id == self._held_by:
-            self._engine.forget()
             self.kv_changed.emit(conversation_id, None)
+            self._pages_changed()
+
+    def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
+        """Pin a page, if the conversation is the one in hand."""
+        if conversation_id == self._held_by:
+            self._engine.pin(page_number, pinned)
+            self._pages_changed()
+
+    def rebuild(self, conversation_id: int, cancel: CancelToken) -> None:
+        """Read a conversation again exactly, if it is the one in hand, and tell of the progress."""
+        if conversation_id != self._held_by:
+            return
+        self.state_changed.emit(EngineState.REBUILDING)
+        try:
+            for event in self._engine.rebuild(cancel):
+                if isinstance(event, PrefillProgress):
+                    self.rebuild_progress.emit(conversation_id, event)
+                else:
+                    self.kv_changed.emit(conversation_id, event)
+                self._pages_changed()
+        finally:
+            self.kv_changed.emit(conversation_id, self._engine.held())
+
+    @property
+    def _pages_wait_s(self) -> float:
+        """Seconds until the pages may be told again."""
+        return self._pages_told_s + PAGES_INTERVAL_S - time.monotonic()
+
+    def _pages_changed(self) -> None:
+        """Tell the pages while they are watched, or have them told when it is time for that again."""
+        self._pages_due = self.watches_pages
+        if self._pages_due and self._pages_wait_s <= 0:
+            self._tell_pages()
+
+    def _tell_pages(self) -> None:
+        self._pages_due = False
+        self._pages_told_s = time.monotonic()
+        self.pages_changed.emit(self._held_by, self._engine.page_map())
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
-        """Write a reply and tell of its progress."""
+        """Write a reply and tell of its progress, or that it does not fit."""
         self.state_changed.emit(EngineState.GENERATING)
         self.take_text()
-        message_id = 0
         events = self._chat.reply(conversation_id, leaf_id, settings, cancel, lambda: self.wanted_kv)
+        try:
+            self._follow(conversation_id, events)
+        except AdmissionError as error:
+            log.info("A message was not answered: %s", error)
+            self.reply_refused.emit(conversation_id, leaf_id, error)
+
+    def _follow(self, conversation_id: int, events: Iterator[ReplyEvent]) -> None:
+        message_id = 0
         for event in events:
             match event:
                 case ReplyStarted(message):
@@ -222,16 +344,22 @@ class EngineWorker(QThread):
                     self.prefill_progress.emit(message_id, event)
                 case CacheChanged():
                     self.kv_changed.emit(conversation_id, event)
+                case GuardAction():
+                    self.guard_acted.emit(event)
                 case Token(text):
                     with self._lock:
                         self._text.append(text)
-                case ReplyEnded(message, unsaved):
-                    self.kv_changed.emit(self._held_by, self._engine.held())
-                    if unsaved is not None:
-                        self.reply_unsaved.emit(message)
-                    self.reply_finished.emit(message)
-                    if unsaved is not None:
-                        raise unsaved
+                case ReplyEnded():
+                    self._ended(event)
+            self._pages_changed()
+
+    def _ended(self, event: ReplyEnded) -> None:
+        self.kv_changed.emit(self._held_by, self._engine.held())
+        if event.unsaved is not None:
+            self.reply_unsaved.emit(event.message)
+        self.reply_finished.emit(event.message)
+        if event.unsaved is not None:
+            raise event.unsaved
 
 
 def _failure(error: Exception) -> Failure:

@@ -104,15 +104,28 @@ class SequenceCache(MovableCache):
 
         Where that is left half-way, the rest of the tokens is forgotten.
         """
+        self._read_all(self.rewind())
+
+    def rewind(self) -> list[int]:
+        """Forget all keys and values and return the tokens, to be read again from the start; pins stay."""
         tokens, table = self.tokens, self._table
         pinned = {index for index, position in enumerate(table.positions) if position in table.pinned}
         self.clear()
         self._table.pinned = pinned
-        self._read_all(tokens)
+        return tokens
 
     def pin(self, start: int, stop: int) -> None:
         """Let the pages of these tokens be a tier higher than their age gives, while they have the bits."""
         self._table.pinned.update(self._table.positions[start:stop])
+
+    def pin_page(self, number: int, pinned: bool) -> bool:
+        """Pin or unpin a page; return whether the sequence has it."""
+        found = [reference for reference in self._table.references if reference.page.number == number]
+        for reference in found:
+            positions = np.array(reference.page.positions)[reference.valid].tolist()
+            change = self._table.pinned.update if pinned else self._table.pinned.difference_update
+            change(positions)
+        return bool(found)
 
     def _require_paged(self, what: str) -> None:
         if not self.can_edit:

@@ -37,6 +37,7 @@ class GrowingCache:
     def __init__(self, module: nn.Module, spec: KVSpec) -> None:
         self.spec = spec
         self.is_behind = False
+        self._is_pressed = False
         self._module = module
         self._watcher = Watcher()
         self.layers, shapes, self.note = make_layers(module, self._watcher)
@@ -147,7 +148,7 @@ class GrowingCache:
             table.open_tokens[:num_tokens],
             table.open_positions[:num_tokens],
             lambda number: layers[number].open_page(num_tokens, page_tokens),
-            TierPolicy.of(self.spec).first,
+            Tier.COLD if self._is_pressed else TierPolicy.of(self.spec).first,
             self.spec,
         )
         for layer in self._paged:
@@ -165,6 +166,8 @@ class GrowingCache:
         policy = TierPolicy.of(spec)
         table = self._table
         pages = [reference.page for reference in table.references]
+        if self._is_pressed:
+            return [(page, Tier.COLD) for page in pages]
         protected = [table.is_pinned(reference) for reference in table.references]
         if protected and policy.has_tiers:
             protected[0] = True
@@ -192,6 +195,36 @@ class GrowingCache:
         self.is_behind = False
         self.spec = spec
         self._heat.limit(spec.attention_pages, spec.attention_grows)
+
+    def press(self, check: Callable[[], None] = lambda: None) -> None:
+        """Bring all pages to the cold tier now, and new ones as they are sealed, until `ease`.
+
+        `check` is as in `apply`.
+        """
+        self._is_pressed = True
+        self.is_behind = True
+        self._store.lower_all(self._wanted_tiers(self.spec), self.spec, check)
+        self.is_behind = False
+
+    def ease(self) -> None:
+        """Let new pages have their tiers again; what was lowered stays as it is."""
+        self._is_pressed = False
+
+    @property
+    def next_position(self) -> int:
+        """The position of the next token; more than `num_tokens` where tokens were dropped."""
+        return self._table.next_position
+
+    @property
+    def num_before_gap(self) -> int:
+        """How many tokens precede the first position that dropped tokens have left unused."""
+        positions = self._table.positions
+        return next((at for at, position in enumerate(positions) if at != position), len(positions))
+
+    def tier_nbytes(self) -> dict[Tier, int]:
+        """Return the bytes of the pages in each tier."""
+        pages = {reference.page for reference in self._table.references}
+        return {tier: sum(page.nbytes for page in pages if page.tier is tier) for tier in Tier}
 
     def clear(self) -> None:
         """Forget all tokens and give their memory back."""

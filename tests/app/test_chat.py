@@ -15,16 +15,18 @@ from app.chat import (
     ReplyEvent,
     ReplySettings,
     ReplyStarted,
+    document_text,
     message_text,
     prompt_messages,
 )
 from app.documents.document import Document
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
+from engine.admission import ContextOverflowError
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
-from engine.errors import ContextOverflowError, ModelError, OctavoError
+from engine.errors import ModelError, OctavoError
 from engine.events import CacheChanged, GenerationStats, StopReason, Token
 from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
@@ -154,18 +156,13 @@ def saved_by_another_connection(folder: Path, message_id: int) -> str:
     return found[0]
 
 
-def test_a_conversation_that_does_not_fit_fails_with_the_numbers_and_stays_whole(
+def test_a_conversation_that_does_not_fit_is_refused_with_the_numbers_and_leaves_no_empty_reply(
     store: ConversationStore, engine: Engine
 ) -> None:
     question = ask(store, "word " * 9000)
-    events: list[ReplyEvent] = []
-    with pytest.raises(ContextOverflowError, match=r"tokens too many"):
-        for event in answer(store, engine, question):
-            events.append(event)
-    row = ended(events).message
-    assert row.state is MessageState.FAILED
-    assert row.error is not None
-    assert "8,192" in row.error
+    with pytest.raises(ContextOverflowError, match=r"8,192.*tokens too many"):
+        list(answer(store, engine, question))
+    assert store.conversation(question.conversation_id).leaf_id == question.id
     assert store.message(question.id).text == question.text
 
 
@@ -251,6 +248,17 @@ def test_documents_come_before_the_question_and_replies_without_words_are_left_o
     document, question_at = messages[1].content.find("Owls hunt"), messages[1].content.find("Who hunts?")
     assert 0 < document < question_at
     assert messages[1].content.startswith("Document: Paper")
+
+
+def test_documents_say_where_they_stand_in_what_the_model_reads(store: ConversationStore) -> None:
+    conversation = store.create_conversation()
+    attached = [store.add_attachment(conversation.id, document) for document in (PAPER, PAPER)]
+    question = store.add_user_message(conversation.id, None, "Who hunts?", [one.id for one in attached])
+    (message,) = prompt_messages(store.path(question.id), "")
+    parts = [message.content[document.start : document.stop] for document in message.documents]
+    assert parts == [document_text(PAPER.title, PAPER.text)] * 2
+    assert [document.title for document in message.documents] == ["Paper", "Paper"]
+    assert message.content == "\n\n".join([*parts, "Who hunts?"])
 
 
 def test_a_message_without_documents_is_its_text() -> None:

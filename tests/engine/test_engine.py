@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import gc
 from pathlib import Path
 
 import mlx.core as mx
 import pytest
 
+from engine.admission import ContextOverflowError
 from engine.backend import Backend
+from engine.budget import kv_nbytes
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
-from engine.errors import Cancelled, ContextOverflowError, ModelError, OctavoError
+from engine.errors import Cancelled, ModelError, OctavoError
 from engine.events import CacheChanged, Finished, GenerationStats, LoadProgress
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
-from engine.memory_limits import RESERVE_NBYTES
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
 
 EXACT = KVSpec.parse("16")
-TIGHT = RESERVE_NBYTES + 200 * 46_080
-"""Leaves room for 200 tokens at 16 bits, for twice that when most are at 8."""
 
 
 def load(engine: Engine, path: Path, cancel: CancelToken | None = None) -> list[LoadProgress]:
@@ -83,12 +81,12 @@ def test_a_layer_that_the_model_lacks_is_refused(engine: Engine) -> None:
 def test_a_change_that_the_reply_would_not_fit_at_waits_for_the_next(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert engine.loaded is not None
-    small = dataclasses.replace(
-        engine.loaded.plan, available_nbytes=engine.loaded.plan.weights_nbytes + TIGHT
-    )
-    monkeypatch.setattr(engine, "loaded", dataclasses.replace(engine.loaded, plan=small))
     eight, four, exact = (KVSpec.parse(f"{bits}; page=64, hot=0, warm=0") for bits in (8, 4, 16))
+    assert engine.loaded is not None
+    engine.forget(0)
+    # The cache has to grow to what it takes, with as much again kept free.
+    enough = 2 * kv_nbytes(engine.loaded.info, engine.loaded.backend, eight, 340)
+    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: enough)
     wanted = iter([four, exact])
     events = list(engine.generate(request("ship " * 300, eight), CancelToken(), lambda: next(wanted, exact)))
     changes = [event.usage.requested for event in events if isinstance(event, CacheChanged)]

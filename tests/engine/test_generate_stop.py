@@ -21,7 +21,7 @@ def slow_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every pass count as one that takes too long, so that layers look for a stop."""
     monkeypatch.setattr("engine.prefill_chunks.CHUNK_TARGET_S", 0)
     monkeypatch.setattr("engine.prefill_chunks.STOP_TARGET_S", 0)
-    monkeypatch.setattr("engine.generate.STOP_TARGET_S", 0)
+    monkeypatch.setattr("engine.prefill.STOP_TARGET_S", 0)
 
 
 @pytest.mark.parametrize("after_tokens", [0, 1, 5])
@@ -151,7 +151,7 @@ def test_layers_are_waited_for_only_where_a_pass_is_slow(
 ) -> None:
     for target_s, looks in [(0.0, True), (1000.0, False)]:
         monkeypatch.setattr("engine.prefill_chunks.STOP_TARGET_S", target_s)
-        monkeypatch.setattr("engine.generate.STOP_TARGET_S", target_s)
+        monkeypatch.setattr("engine.prefill.STOP_TARGET_S", target_s)
         generation = Generation(
             starter,
             new_cache(starter),
@@ -160,6 +160,6 @@ def test_layers_are_waited_for_only_where_a_pass_is_slow(
             limit_tokens=8192,
             cancel=CancelToken(),
         )
-        assert generation._checks_layers  # nothing is known yet of this computer's speed
+        assert generation._reader.checks_layers  # nothing is known yet of this computer's speed
         outcome(generation.events())
-        assert generation._checks_layers == looks
+        assert generation._reader.checks_layers == looks

@@ -1,0 +1,50 @@
+"""Finding out how much of a prompt a cache holds already, and bringing it there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.kv.cache import SequenceCache
+from engine.kv.precision import KVSpec
+from engine.turns import skipped_stretch
+
+
+def keep_prefix(
+    cache: SequenceCache,
+    prompt: Sequence[int],
+    *,
+    turns_left_out: bool,
+    answer_tokens: int,
+    context_tokens: int,
+) -> None:
+    """Bring a cache to what it holds of the beginning of a prompt, of which the last token is left to read.
+
+    Where old turns are left out of the prompt, they are taken out of the cache and what follows them stays as
+    it was read, at its positions. Once the model has too few positions behind these for the rest and the
+    answer, it is read again.
+
+    Args:
+        cache: the conversation's.
+        prompt: what is to be read.
+        turns_left_out: whether the prompt may lack turns that the cache holds.
+        answer_tokens: the longest answer.
+        context_tokens: positions of the model.
+    """
+    if turns_left_out and cache.can_edit:
+        stretch = skipped_stretch(cache.tokens, prompt)
+        if stretch is not None:
+            cache.drop(*stretch)
+    _truncate(cache, min(cache.common_prefix(prompt), len(prompt) - 1))
+    unused = cache.next_position - cache.num_tokens
+    if unused and unused + len(prompt) + answer_tokens > context_tokens:
+        _truncate(cache, cache.num_before_gap)
+
+
+def same_pages(one: KVSpec, other: KVSpec) -> bool:
+    """Whether a cache of one precision can go on at the other: only where their pages have the same size."""
+    return (one.page_tokens, one.group_size) == (other.page_tokens, other.group_size)
+
+
+def _truncate(cache: SequenceCache, length: int) -> None:
+    if not cache.truncate(length):
+        cache.clear()

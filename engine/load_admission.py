@@ -1,0 +1,92 @@
+"""Whether a model can be loaded: before memory is touched, with what would fit where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
+from engine.backend import Backend
+from engine.budget import MIN_CONTEXT_TOKENS, LoadPlan, kv_nbytes, plan_load
+from engine.headroom import precisions_below
+from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
+from engine.model_info import ModelInfo
+from engine.wording import format_nbytes
+
+
+@dataclass(frozen=True)
+class LoadWish:
+    """A model that is to be loaded, and the room that there is for it.
+
+    Attributes:
+        info: the model.
+        backend: what it is to compute on.
+        kv: the precision that is asked for.
+        max_context: the context that has to fit as far as the model has positions; None for the shortest one
+            that is worth loading.
+        available_nbytes: what can be had.
+        limits: what the user allows.
+    """
+
+    info: ModelInfo
+    backend: Backend
+    kv: KVSpec
+    max_context: int | None
+    available_nbytes: int
+    limits: MemoryLimits
+
+    @property
+    def least_tokens(self) -> int:
+        """The context that has to fit."""
+        wanted = MIN_CONTEXT_TOKENS if self.max_context is None else self.max_context
+        return min(wanted, self.info.context_tokens)
+
+    def plan(self, anyway: bool) -> LoadPlan:
+        """Return how to load it: with float32 weights where these leave enough, else with packed ones.
+
+        Raises:
+            AdmissionError: the context does not fit, and it is not to be loaded `anyway`.
+        """
+        plan = self._plan_at(self.kv)
+        if plan.dequantize and plan.fitting_tokens < self.least_tokens:
+            packed = self._plan_at(self.kv, dequantize=False)
+            plan = packed if packed.fitting_tokens >= self.least_tokens else plan
+        if plan.fitting_tokens < self.least_tokens and not anyway:
+            raise self._refusal(plan)
+        return plan
+
+    def _plan_at(self, kv: KVSpec, dequantize: bool | None = None) -> LoadPlan:
+        return plan_load(self.info, self.backend, kv, self.available_nbytes, dequantize, limits=self.limits)
+
+    def _refusal(self, plan: LoadPlan) -> AdmissionError:
+        packed = self._plan_at(self.kv, dequantize=False)
+        context = self._kv_nbytes(self.kv)
+        needed = packed.weights_nbytes + plan.reserve_nbytes + context
+        return AdmissionError(
+            f"{self.info.name} needs {format_nbytes(needed)}: {format_nbytes(packed.weights_nbytes)} for its "
+            f"weights, {format_nbytes(context)} for a context of {self.least_tokens:,} tokens and "
+            f"{format_nbytes(plan.reserve_nbytes)} to work in. {format_nbytes(plan.usable_nbytes)} can be "
+            "had now. Close other programs, or choose a shorter context, a lower KV precision or a smaller "
+            "model.",
+            needed_nbytes=needed,
+            available_nbytes=plan.usable_nbytes,
+            choices=tuple(self._choices(packed)),
+        )
+
+    def _choices(self, packed: LoadPlan) -> Iterator[Choice]:
+        """Yield what would fit, the mildest first."""
+        context = self._kv_nbytes(self.kv)
+        for lower in precisions_below(self.kv):
+            fitting = self._plan_at(lower, dequantize=False).fitting_tokens
+            if fitting >= self.least_tokens and self._kv_nbytes(lower) < context:
+                yield LowerPrecision(lower, fitting)
+                break
+        if packed.fits:
+            yield ShorterContext(packed.fitting_tokens)
+        weights = packed.usable_nbytes - packed.reserve_nbytes - context
+        if weights > 0:
+            yield SmallerModel(weights)
+
+    def _kv_nbytes(self, kv: KVSpec) -> int:
+        return kv_nbytes(self.info, self.backend, kv, self.least_tokens)

@@ -1,0 +1,95 @@
+"""Reading tokens into a cache in pieces, so that a stop is noticed and memory stays bounded."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+import mlx.core as mx
+
+from engine.cancel import CancelToken
+from engine.errors import Cancelled
+from engine.events import CacheChanged, PrefillProgress
+from engine.kv.cache import SequenceCache
+from engine.model import Model
+from engine.prefill_chunks import STOP_TARGET_S, chunk_size
+
+
+class PromptReader:
+    """Reads a text into a cache, chunk by chunk.
+
+    Attributes:
+        chunks: how large the chunks are.
+        checks_layers: whether a pass looks for a stop before each layer that takes keys.
+        read_tokens: tokens read so far.
+    """
+
+    def __init__(self, model: Model, cache: SequenceCache, cancel: CancelToken) -> None:
+        self.chunks = chunk_size(model, cache)
+        self.checks_layers = self.chunks.takes_long
+        self.read_tokens = 0
+        self._cache = cache
+        self._cancel = cancel
+        self._left_half_way = False
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Notice a stop between two layers while this lasts."""
+        self._cache.watch(self._check_before_layer)
+        try:
+            yield
+        finally:
+            self._cache.watch(None)
+
+    def read_chunk(self, tokens: Sequence[int]) -> None:
+        """Read as many of `tokens`, which follow what the cache holds, as one pass takes."""
+        chunk = tokens[: self.chunks.after(self._cache.num_tokens)]
+        started_s = time.perf_counter()
+        self._cache.read(chunk)
+        self.read_tokens += len(chunk)
+        self.chunks.adapt(len(chunk), time.perf_counter() - started_s)
+        self.checks_layers = self.chunks.takes_long
+        mx.clear_cache()
+
+    def time_pass(self, elapsed_s: float) -> None:
+        """End the checks between layers where a whole pass is quick; they keep steps from running ahead."""
+        self.checks_layers = elapsed_s > STOP_TARGET_S
+
+    def align(self) -> None:
+        """Bring the cache back to the tokens that it names, after a stop."""
+        if self._left_half_way:
+            self._left_half_way = False
+            self._cache.realign()
+
+    def _check_before_layer(self, keys: mx.array) -> None:
+        if self.checks_layers:
+            mx.eval(keys)
+            try:
+                self._cancel.check()
+            except Cancelled:
+                self._left_half_way = True
+                raise
+
+
+def read_again(
+    model: Model, cache: SequenceCache, cancel: CancelToken
+) -> Iterator[PrefillProgress | CacheChanged]:
+    """Read all tokens of a cache again from position 0 on: lost bits and unused positions come back.
+
+    Raises:
+        Cancelled: what was read again until then is held, the rest of the tokens is forgotten.
+    """
+    tokens = cache.rewind()
+    reader = PromptReader(model, cache, cancel)
+    yield PrefillProgress(0, len(tokens), 0)
+    try:
+        with reader.watching():
+            while cache.num_tokens < len(tokens):
+                cancel.check()
+                reader.read_chunk(tokens[cache.num_tokens :])
+                yield PrefillProgress(cache.num_tokens, len(tokens), 0)
+                yield CacheChanged(cache.spec, cache.usage())
+    except Cancelled:
+        reader.align()
+        raise

@@ -1,0 +1,254 @@
+"""Carrying out the guard's ladder: what is given back when memory grows short, and taken again after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import mlx.core as mx
+
+from engine.guard import Guard, GuardAction, GuardStep
+from engine.held import HeldSequences
+from engine.kv.cache import SequenceCache
+from engine.prefill_chunks import ChunkSize
+from engine.turns import Cut, TurnTrimmer
+from engine.wording import format_nbytes
+
+log = logging.getLogger(__name__)
+
+TOLD_NBYTES = 1 << 20
+"""Fewer free buffers than this are given back without a word."""
+SMALLER = 2
+SMALLEST = 4
+"""How many times smaller the chunks of a prompt become, first and from `TRIM` on."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a step did, for people, and the bytes that it gave back."""
+
+    sentence: str
+    freed_nbytes: int = 0
+
+
+Step = Callable[[], Done | None]
+"""Takes a step of the ladder, or takes it back; None where there was nothing to do."""
+
+
+class Ladder:
+    """Follows a guard up and down, on the engine's thread, and takes each step once on the way up.
+
+    Args:
+        guard: says how high; None for never.
+        take: what a step does; steps that are not named do nothing.
+        undo: what its end does.
+    """
+
+    def __init__(
+        self,
+        guard: Guard | None,
+        take: Mapping[GuardStep, Step],
+        undo: Mapping[GuardStep, Step],
+    ) -> None:
+        self._guard = guard
+        self._take = take
+        self._undo = undo
+        self._height = GuardStep.NONE
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the guard is at another height than was followed; costs nothing to ask."""
+        return self._guard is not None and self._guard.height is not self._height
+
+    def follow(self) -> Iterator[GuardAction]:
+        """Take the steps up to the guard's height, or take back those above it; yield what did something."""
+        if self._guard is None:
+            return
+        height, reason = self._guard.height, self._guard.reason
+        for step in GuardStep:
+            if self._height < step <= height and step in self._take:
+                yield from _told(step, False, reason, self._take[step]())
+        for step in reversed(GuardStep):
+            if height < step <= self._height and step in self._undo:
+                yield from _told(step, True, reason, self._undo[step]())
+        self._height = height
+
+
+def _told(step: GuardStep, is_end: bool, reason: str, done: Done | None) -> Iterator[GuardAction]:
+    if done is not None:
+        log.info("%s%s: %s (%s)", step.name, " ends" if is_end else "", done.sentence, reason)
+        yield GuardAction(step, is_end, reason, done.sentence, done.freed_nbytes)
+
+
+class ReplyRelief:
+    """The ladder in a reply: what its cache, its chunks and its old turns can give.
+
+    Args:
+        guard: says how high.
+        cache: the conversation that is answered.
+        spill_idle: takes other conversations out of memory.
+        trimmer: finds its oldest turns; None where they must stay.
+    """
+
+    def __init__(
+        self, guard: Guard | None, cache: SequenceCache, spill_idle: Step, trimmer: TurnTrimmer | None
+    ) -> None:
+        self._guard = guard
+        self._cache = cache
+        self._trimmer = trimmer
+        self._chunks: ChunkSize
+        self._prompt: Sequence[int] = ()
+        self._check: Callable[[], None]
+        self._cuts: list[Cut] = []
+        self._ladder = Ladder(
+            guard,
+            take={
+                GuardStep.CLEAR_CACHE: clear_free_buffers,
+                GuardStep.LOWER_TIERS: lambda: lower_pages(cache, self._check),
+                GuardStep.SPILL_IDLE: spill_idle,
+                GuardStep.SMALLER_CHUNKS: self._shrink_chunks,
+                GuardStep.TRIM: self._trim,
+                GuardStep.PAUSE: lambda: Done(
+                    "The answer waits until there is memory again. Close other programs, or let it go on."
+                ),
+            },
+            undo={
+                GuardStep.PAUSE: lambda: Done("The answer goes on."),
+                GuardStep.TRIM: self._grow_chunks,
+                GuardStep.SMALLER_CHUNKS: self._restore_chunks,
+                GuardStep.LOWER_TIERS: self._ease,
+            },
+        )
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to follow; costs nothing to ask."""
+        return self._ladder.is_due
+
+    @property
+    def wants_pause(self) -> bool:
+        """Whether the reply is to wait now."""
+        return self._guard is not None and self._guard.height is GuardStep.PAUSE
+
+    def follow(
+        self, chunks: ChunkSize, prompt: Sequence[int], check: Callable[[], None]
+    ) -> Iterator[GuardAction]:
+        """Follow the guard between two chunks or tokens; yield what did something.
+
+        Args:
+            chunks: of the prompt.
+            prompt: its tokens. What `take_cuts` gives after this is to be taken out of it.
+            check: looks for a stop; it raises to leave.
+        """
+        self._chunks, self._prompt, self._check = chunks, prompt, check
+        yield from self._ladder.follow()
+
+    def take_cuts(self) -> list[Cut]:
+        """Return what left the cache since the last call, and is to leave the prompt."""
+        cuts, self._cuts = self._cuts, []
+        return cuts
+
+    @property
+    def _is_reading(self) -> bool:
+        return self._cache.num_tokens < len(self._prompt) - 1
+
+    def _shrink_chunks(self) -> Done | None:
+        self._chunks.divisor = SMALLER
+        if not self._is_reading:
+            return None
+        return Done("The prompt is read in smaller pieces, which need less room.")
+
+    def _grow_chunks(self) -> None:
+        self._chunks.divisor = SMALLER
+
+    def _restore_chunks(self) -> Done | None:
+        self._chunks.divisor = 1
+        return Done("The prompt is read in pieces of full size again.") if self._is_reading else None
+
+    def _ease(self) -> None:
+        self._cache.ease()
+
+    def _trim(self) -> Done | None:
+        """Take the oldest turns out of the cache, where that takes no reading again."""
+        self._chunks.divisor = SMALLEST
+        cut = None if self._trimmer is None else self._trimmer.cut(self._prompt)
+        if cut is None:
+            return None
+        before, stop = self._cache.nbytes, min(cut.stop, self._cache.num_tokens)
+        if cut.start < stop:
+            self._cache.drop(cut.start, stop)
+        self._cuts.append(cut)
+        turns = "oldest turn" if cut.num_turns == 1 else f"{cut.num_turns:,} oldest turns"
+        return Done(
+            f"The {turns} left what the model reads, {cut.stop - cut.start:,} tokens. The conversation keeps "
+            "all of it.",
+            max(0, before - self._cache.nbytes),
+        )
+
+
+class IdleRelief:
+    """The ladder between replies: what the conversations that are held can give.
+
+    Args:
+        guard: says how high.
+        held: the conversations.
+    """
+
+    def __init__(self, guard: Guard | None, held: HeldSequences) -> None:
+        self._held = held
+        self._ladder = Ladder(
+            guard,
+            take={
+                GuardStep.CLEAR_CACHE: clear_free_buffers,
+                GuardStep.LOWER_TIERS: self._lower,
+                GuardStep.SPILL_IDLE: lambda: spill_idle(held),
+            },
+            undo={},
+        )
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to follow."""
+        return self._ladder.is_due
+
+    def follow(self) -> Iterator[GuardAction]:
+        """Follow the guard; yield what did something."""
+        yield from self._ladder.follow()
+
+    def _lower(self) -> Done | None:
+        return None if self._held.in_hand is None else lower_pages(self._held.in_hand)
+
+
+def spill_idle(held: HeldSequences) -> Done | None:
+    """Take the conversations that are not in hand out of memory, to disk where that is possible."""
+    before = held.counters
+    freed = held.spill_idle()
+    if not freed:
+        return None
+    gave = f"which gave {format_nbytes(freed)} back"
+    if held.counters.evictions > before.evictions:
+        return Done(f"Other conversations were forgotten, {gave}. They are read again when you go on.", freed)
+    return Done(f"Other conversations went to disk, {gave}. They come back when you go on.", freed)
+
+
+def clear_free_buffers() -> Done | None:
+    """Give MLX's free buffers back to the system."""
+    freed = mx.get_cache_memory()
+    mx.clear_cache()
+    freed -= mx.get_cache_memory()
+    if freed < TOLD_NBYTES:
+        return None
+    return Done(f"{format_nbytes(freed)} of free buffers went back to the system.", freed)
+
+
+def lower_pages(cache: SequenceCache, check: Callable[[], None] = lambda: None) -> Done | None:
+    """Bring all pages of a conversation to the bits of the settings, and new ones until `cache.ease`."""
+    before, usage = cache.nbytes, cache.usage()
+    pages = usage.hot_pages + usage.warm_pages
+    cache.press(check)
+    freed = before - cache.nbytes
+    if freed <= 0:
+        return None
+    what = "1 page went" if pages == 1 else f"{pages:,} pages went"
+    return Done(f"{what} to the bits of the settings early, which gave {format_nbytes(freed)} back.", freed)

@@ -1,0 +1,220 @@
+"""Whether a reply can be written: before anything is read, with what would fit where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.admission import (
+    AdmissionError,
+    Choice,
+    ContextOverflowError,
+    DropTurns,
+    InSegments,
+    LowerPrecision,
+)
+from engine.budget import kv_nbytes
+from engine.errors import OctavoError
+from engine.headroom import CacheRoom
+from engine.kv.precision import KVSpec
+from engine.model import ChatMessage
+from engine.turns import KEPT_SHARE, Render, turns_beyond, without_oldest
+from engine.wording import format_nbytes
+
+MIN_ANSWER_TOKENS = 16
+"""A prompt must leave room for at least this much of an answer."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is to be answered, and the room that there is for it.
+
+    Attributes:
+        messages: the conversation.
+        num_tokens: tokens of the prompt that it makes.
+        kv: the precision that is asked for.
+        max_context: the most tokens that the user allows, None for no such limit.
+        room: the memory for it.
+        render: gives the tokens of messages.
+    """
+
+    messages: Sequence[ChatMessage]
+    num_tokens: int
+    kv: KVSpec
+    max_context: int | None
+    room: CacheRoom
+    render: Render
+
+    @property
+    def needed_tokens(self) -> int:
+        """Tokens of the prompt and of the shortest answer."""
+        return self.num_tokens + MIN_ANSWER_TOKENS
+
+    @property
+    def allowed_tokens(self) -> int:
+        """The context without regard to memory."""
+        positions = self.room.info.context_tokens
+        return positions if self.max_context is None else min(positions, self.max_context)
+
+    @property
+    def limit_tokens(self) -> int:
+        """The context: what is allowed and fits into memory, at least what is there already."""
+        return min(self.allowed_tokens, max(self.room.fitting_tokens(self.kv), self.needed_tokens))
+
+    def surplus_turns(self, answer_tokens: int, anyway: bool) -> int:
+        """Return how many of the oldest turns to leave out for the rest to fit, 0 where all does.
+
+        There should be room for the answer, up to a quarter of the context. Of memory, which may be short for
+        a moment only, the shortest answer has to do.
+        """
+        positions = self.room.info.context_tokens
+        allowed = positions if anyway else self.allowed_tokens
+        answer = max(MIN_ANSWER_TOKENS, min(answer_tokens, allowed // 4))
+        if self.num_tokens + answer <= allowed and (anyway or self.room.fits(self.kv, self.needed_tokens)):
+            return 0
+        limit = allowed if anyway else min(allowed, self.room.fitting_tokens(self.kv))
+        return turns_beyond(self.render, self.messages, int(KEPT_SHARE * limit))
+
+    def require_positions(self) -> None:
+        """Raise a `ContextOverflowError` where the model does not have so many positions."""
+        positions = self.room.info.context_tokens
+        if self.needed_tokens <= positions:
+            return
+        raise ContextOverflowError(
+            f"The conversation has {self.num_tokens:,} tokens and the model can read {positions:,}, "
+            f"{MIN_ANSWER_TOKENS} of them kept for the answer: that is {self.needed_tokens - positions:,} "
+            "tokens too many. Remove a document, shorten the message or start a new conversation.",
+            needed_tokens=self.needed_tokens,
+            limit_tokens=positions,
+            needed_nbytes=self._kv_nbytes(self.needed_tokens),
+            available_nbytes=self._kv_nbytes(positions),
+            choices=tuple(self._shorter(self.allowed_tokens)),
+        )
+
+    def require_fit(self) -> None:
+        """Raise an `AdmissionError` where it is longer than the user allows, or memory does not hold it."""
+        if self.needed_tokens > self.allowed_tokens:
+            raise self._beyond_context()
+        if not self.room.fits(self.kv, self.needed_tokens):
+            raise self._beyond_memory()
+
+    def _beyond_context(self) -> AdmissionError:
+        surplus = self.needed_tokens - self.allowed_tokens
+        return AdmissionError(
+            f"The conversation has {self.num_tokens:,} tokens and its context is set to "
+            f"{self.allowed_tokens:,}, {MIN_ANSWER_TOKENS} of them kept for the answer: that is {surplus:,} "
+            "tokens too many. Allow a longer context, leave old turns out or shorten the message.",
+            needed_nbytes=self._kv_nbytes(self.needed_tokens),
+            available_nbytes=self._kv_nbytes(self.allowed_tokens),
+            choices=tuple(self._shorter(self.limit_tokens)),
+        )
+
+    def _beyond_memory(self) -> AdmissionError:
+        needed = self.room.needed_nbytes(self.kv, self.needed_tokens)
+        fitting = min(self.allowed_tokens, self.room.fitting_tokens(self.kv))
+        lower = self.room.mildest(self.kv, self.needed_tokens)
+        choices: list[Choice] = []
+        if lower is not None:
+            choices.append(LowerPrecision(lower, min(self.allowed_tokens, self.room.fitting_tokens(lower))))
+        choices.extend(self._shorter(fitting))
+        return AdmissionError(
+            f"The conversation has {self.num_tokens:,} tokens. To read them takes {format_nbytes(needed)} "
+            f"more memory, the room to work in included, and {format_nbytes(self.room.headroom_nbytes)} can "
+            "be had now. Close other programs, choose a lower KV precision or shorten the message.",
+            needed_nbytes=needed,
+            available_nbytes=self.room.headroom_nbytes,
+            choices=tuple(choices),
+        )
+
+    def _shorter(self, limit_tokens: int) -> Iterator[Choice]:
+        """Yield what makes the prompt fit a context of so many tokens, the milder first."""
+        segments = self._segments(limit_tokens)
+        if segments is not None:
+            yield InSegments(segments)
+        turns = turns_beyond(self.render, self.messages, int(KEPT_SHARE * limit_tokens))
+        kept = without_oldest(self.messages, turns)
+        if turns and len(self.render(kept)) + MIN_ANSWER_TOKENS <= limit_tokens:
+            yield DropTurns(turns)
+
+    def _segments(self, limit_tokens: int) -> int | None:
+        """Return in how many pieces the last message's documents fit, None where that is no way.
+
+        The tokens of documents are estimated by their share of the characters.
+        """
+        documents = self.messages[-1].documents if self.messages else ()
+        characters = sum(document.stop - document.start for document in documents)
+        if not characters:
+            return None
+        alone = len(self.render((*_system(self.messages), self.messages[-1])))
+        inside = alone * characters // max(1, sum(len(each.content) for each in self._alone()))
+        piece = limit_tokens - MIN_ANSWER_TOKENS - (alone - inside)
+        return -(-inside // piece) if piece >= MIN_ANSWER_TOKENS else None
+
+    def _alone(self) -> tuple[ChatMessage, ...]:
+        return (*_system(self.messages), self.messages[-1])
+
+    def _kv_nbytes(self, num_tokens: int) -> int:
+        return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)
+
+
+def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int) -> None:
+    """Raise an `AdmissionError` where a conversation that is read again at a precision does not fit."""
+    if room.fits(kv, num_tokens):
+        return
+    lower = room.mildest(kv, num_tokens)
+    needed = room.needed_nbytes(kv, num_tokens)
+    raise AdmissionError(
+        f"To read the {num_tokens:,} tokens of this conversation again takes {format_nbytes(needed)} more "
+        f"memory, and {format_nbytes(room.headroom_nbytes)} can be had now. Close other programs or choose a "
+        "lower KV precision.",
+        needed_nbytes=needed,
+        available_nbytes=room.headroom_nbytes,
+        choices=() if lower is None else (LowerPrecision(lower, room.fitting_tokens(lower)),),
+        can_override=False,
+    )
+
+
+class FollowedPrecision:
+    """The precision that a reply follows: what the user wants now, as long as `longest` tokens fit at it.
+
+    Args:
+        wanted: tells the precision that is wanted now.
+        first: the one that the reply was asked with.
+        room: gives the memory as it is now.
+        longest: tokens of the prompt and the longest answer.
+    """
+
+    def __init__(
+        self,
+        wanted: Callable[[], KVSpec],
+        first: KVSpec,
+        room: Callable[[], CacheRoom],
+        longest: int,
+    ) -> None:
+        self._wanted = wanted
+        self._seen = self._kv = first
+        self._room = room
+        self._longest = longest
+
+    def __call__(self) -> KVSpec:
+        """Return the precision to follow now."""
+        wanted = self._wanted()
+        if wanted != self._seen:
+            self._seen = wanted
+            if self._fits(wanted):
+                self._kv = wanted
+        return self._kv
+
+    def _fits(self, kv: KVSpec) -> bool:
+        room = self._room()
+        info = room.info
+        try:
+            kv.require_fit(info.num_layers, info.num_kv_heads)
+        except OctavoError:
+            return False
+        least = kv_nbytes(info, room.backend, self._kv, self._longest)
+        return kv_nbytes(info, room.backend, kv, self._longest) <= least or room.fits(kv, self._longest)
+
+
+def _system(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    return tuple(message for message in messages[:1] if message.role == "system")

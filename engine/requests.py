@@ -1,0 +1,73 @@
+"""What is asked of the engine, and the model that it has loaded, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.backend import Backend
+from engine.budget import LoadPlan, effective_bits, plan_load
+from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
+from engine.model import ChatMessage
+from engine.model_info import ModelInfo
+from engine.sampling import SamplingParams
+from engine.template_cost import TemplateTokens
+from engine.tokens import TokenCounter
+
+_NO_LIMITS = MemoryLimits()
+
+
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model that is ready, as plain data, and a token counter that another thread may use."""
+
+    info: ModelInfo
+    backend: Backend
+    plan: LoadPlan
+    counter: TokenCounter
+    template: TemplateTokens
+    limits: MemoryLimits = _NO_LIMITS
+
+    def plan_at(self, kv: KVSpec) -> LoadPlan:
+        """Return the plan of the model as it is loaded for another KV precision.
+
+        With the memory that was free before loading.
+        """
+        return plan_load(
+            self.info,
+            self.backend,
+            kv,
+            self.plan.available_nbytes,
+            self.plan.dequantize,
+            limits=self.limits,
+        )
+
+    def effective_bits_at(self, kv: KVSpec) -> float:
+        """Return the bits that a cached number costs on average at a KV precision, in a cold page."""
+        return effective_bits(self.info, self.backend, kv)
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """What to answer and how.
+
+    Attributes:
+        messages: the conversation as the model is to read it.
+        sampling: how tokens are chosen.
+        kv: precision of the KV cache.
+        max_context: tokens of prompt and answer together at most.
+        conversation_id: whose keys and values are kept and used again; 0 for no conversation.
+        anyway: whether the user lets it pass that it does not fit into memory or `max_context`.
+        may_trim: whether the oldest turns may leave the context while memory is short.
+        left_out_turns: the oldest turns of the conversation that `messages` lack. What the cache holds of
+            them is taken out of it, and what follows them is not read again.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    sampling: SamplingParams
+    kv: KVSpec
+    max_context: int | None = None
+    conversation_id: int = 0
+    anyway: bool = False
+    may_trim: bool = False
+    left_out_turns: int = 0
