@@ -18,6 +18,10 @@ from ui.theme import Theme
 _MOST_UNDO = 50
 _AXIS_STEPS = (1, 2, 5, 10, 20, 50, 100, 200)
 _NO_MODEL = "Load a model to set its layers one by one."
+_HELP = (
+    "With the keyboard: Left and Right move, Up and Down change, Shift extends, Delete sets back, Ctrl+Z takes "
+    "back.\nA line below a bar: some of its heads have bits of their own. Stripes: the layer has no pages."
+)
 _HOW = "Drag across the bars to set layers. Double-click sets one back."
 
 
@@ -103,7 +107,9 @@ class Equalizer(QWidget):
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()
-        head.addWidget(QLabel("By layer"))
+        title = QLabel("By layer")
+        title.setToolTip(_HELP)
+        head.addWidget(title)
         head.addStretch(1)
         head.addWidget(self._together)
         column = QVBoxLayout(self)
@@ -152,11 +158,13 @@ class Equalizer(QWidget):
     def _say(self) -> None:
         first, last = self._pointed
         if not self._layers:
-            self._said.setText(_NO_MODEL)
+            said = _NO_MODEL
         elif 0 <= first <= last < len(self._layers):
-            self._said.setText(self.describe(first, last))
+            said = self.describe(first, last)
         else:
-            self._said.setText(_HOW)
+            said = _HOW
+        self._said.setText(said)
+        self._said.setToolTip(said)
 
 
 class _Axis(QWidget):

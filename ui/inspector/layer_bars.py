@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QAccessible,
     QAccessibleAnnouncementEvent,
-    QBrush,
     QColor,
     QFocusEvent,
     QKeyEvent,
@@ -24,6 +23,7 @@ from ui.inspector.layer_strokes import FLOOR, GUTTER, STEP, BarGeometry, Place, 
 from ui.theme import Theme
 
 _MARK = 4
+_STRIPE = 3
 _SCALE = (2, 4, 6, 16)
 _JUMP = 8
 
@@ -35,7 +35,7 @@ class Bar:
     Attributes:
         bits: of its keys or values.
         has_heads: whether some of its heads have bits of their own.
-        is_paged: whether it has pages at all; what is not paged cannot be changed.
+        is_paged: whether it has pages at all; without them bits mean nothing.
     """
 
     bits: int
@@ -192,7 +192,9 @@ class LayerBars(QWidget):
         self._announce()
 
     def _paint(self, wanted: dict[int, int | None]) -> None:
-        self.painted.emit({layer: bits for layer, bits in wanted.items() if self._bars[layer].is_paged})
+        """Paint layers, and those without pages between them, where it changes nothing and keeps rules few."""
+        if any(self._bars[layer].is_paged for layer in wanted):
+            self.painted.emit(wanted)
 
     def _selected(self) -> range:
         return range(min(self._anchor, self._cursor), max(self._anchor, self._cursor) + 1)
@@ -253,8 +255,9 @@ class LayerBars(QWidget):
         track = palette.color("pressed" if is_pointed else "hover")
         column = geometry.column(layer)
         if not bar.is_paged:
-            painter.fillRect(column, track)
-            painter.fillRect(column, QBrush(palette.color("text_faint"), Qt.BrushStyle.BDiagPattern))
+            for top in range(column.top() + 1, column.bottom(), _STRIPE):
+                stripe = QRect(column.left(), top, column.width(), 1)
+                painter.fillRect(stripe, palette.color("text_faint" if is_pointed else "border_strong"))
             return
         filled = palette.color(self._role)
         if is_pointed:

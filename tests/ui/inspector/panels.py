@@ -12,8 +12,8 @@ from transformers import PreTrainedTokenizerFast
 from engine.backend import start_backend
 from engine.budget import plan_load
 from engine.engine import LoadedModel
-from engine.kv.precision import KVSpec
-from engine.model_info import ModelFormat, ModelInfo
+from engine.kv.precision import KVSpec, LayerShape
+from engine.model_info import CachedLayers, ModelFormat, ModelInfo
 from engine.template_cost import TemplateTokens
 from engine.tokens import TokenCounter
 from ui.inspector.precision import PrecisionPanel
@@ -21,8 +21,9 @@ from ui.inspector.precision import PrecisionPanel
 CUSTOM = KVSpec.parse("0-7:8, 8-:k6v4; page=128, group=32, hot=2, warm=0, attend=10, grow=1")
 
 
-def loaded_model(num_layers: int, num_kv_heads: int) -> LoadedModel:
-    """A small model that is described and has no weights."""
+def loaded_model(num_layers: int, num_kv_heads: int, paged_every: int = 1) -> LoadedModel:
+    """A small model that is described and has no weights; each so-manieth of its layers has pages."""
+    shapes = [LayerShape(0 if layer % paged_every else num_kv_heads, 64, 64) for layer in range(num_layers)]
     info = ModelInfo(
         path=Path("gone"),
         format=ModelFormat.MLX,
@@ -39,6 +40,7 @@ def loaded_model(num_layers: int, num_kv_heads: int) -> LoadedModel:
         weights_nbytes=500_000,
         packed_nbytes=500_000,
         num_plain_values=1_000,
+        layers=CachedLayers(paged=tuple(shapes)),
     )
     backend = start_backend()
     plan = plan_load(info, backend, KVSpec.parse("16"), available_nbytes=8 << 30)

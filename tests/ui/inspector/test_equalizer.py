@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
-from engine.kv.precision import BitsPair, KVSpec
+from engine.kv.precision import KVSpec
 from tests.ui.inspector.panels import loaded_model, shown
 from ui.inspector.layer_bars import LayerBars
 from ui.inspector.layer_figures import describe_layers
@@ -160,7 +158,7 @@ def test_heads_with_rules_of_their_own_are_marked_and_kept(
     assert marked == [12, 20, 21, 22]
     drag(qtbot, keys, (10, 2), (14, 2))
     assert panel.spec == KVSpec.parse("4, 10-14:k2v4, 12.h1:8, 20-22.h2:k16v4; warm=7")
-    assert "head 1 at 8" in describe_layers(panel.spec, loaded_model(30, 3), 12, 12)
+    assert "head 1 has 8" in describe_layers(panel.spec, loaded_model(30, 3), 12, 12)
 
 
 def test_a_layer_says_what_it_has_and_costs(qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars) -> None:
@@ -174,7 +172,7 @@ def test_a_layer_says_what_it_has_and_costs(qtbot: QtBot, panel: PrecisionPanel,
     keys.setFocus()
     qtbot.keyClick(keys, Qt.Key.Key_Left, SHIFT)
     qtbot.mouseMove(keys, QPoint(1, 1))
-    assert said.text().startswith("Layers 11 to 12: keys 4 to 8, values 4 bits, ")
+    assert said.text().startswith("Layers 11–12: keys 4–8, values 4 bits, ")
 
 
 def test_a_screen_reader_is_told_the_layer_and_its_bits(
@@ -191,21 +189,21 @@ def test_a_screen_reader_is_told_the_layer_and_its_bits(
     assert name() == "Keys of layers 1 to 2, at layer 2: 4 bits"
 
 
-def test_layers_without_pages_are_shown_as_such_and_stay_as_they_are(
+def test_layers_without_pages_are_shown_as_such_and_cannot_be_set_alone(
     qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars
 ) -> None:
-    layers = [
-        dataclasses.replace(layer, is_paged=number % 2 == 0)
-        for number, layer in enumerate(panel._equalizer._layers)
-    ]
-    panel._equalizer.set_layers(layers)
-    changed: list[tuple[BitsPair, ...]] = []
-    panel._equalizer.moved.connect(changed.append)
-    qtbot.mousePress(keys, LEFT, pos=at(keys, 0, 8))
-    panel._equalizer.set_layers(layers)
-    qtbot.mouseMove(keys, at(keys, 3, 8))
-    assert [pair.keys for pair in changed[-1]][:5] == [8, 4, 8, 4, 4]
-    qtbot.keyClick(keys, Qt.Key.Key_Right)
+    panel.set_model(loaded_model(12, 3, paged_every=4))
+    assert [layer for layer, bar in enumerate(keys.bars) if bar.is_paged] == [0, 4, 8]
+    drag(qtbot, keys, (1, 8), (3, 8))
+    assert text(panel) == "4"
+    drag(qtbot, keys, (0, 8), (11, 8))
+    assert text(panel) == "k8v4"
+    qtbot.mouseMove(keys, at(keys, 5, 8))
+    said = panel._equalizer._said.text()
+    assert said == "Layer 5: not paged. The model's own cache keeps 16 bits."
+    qtbot.mouseMove(keys, at(keys, 4, 8))
+    # 3 heads of 64 keys at 8 bits and 64 values at 4, with scales and biases of 4 bytes for 64 of them
+    assert panel._equalizer._said.text() == ("Layer 4: keys 8, values 4 bits, 336 bytes of 1.0 KB a token")
 
 
 def test_without_a_model_there_are_no_bars_to_reach(
