@@ -94,6 +94,19 @@ class LivePrecision(QObject):
         engine.model_unloaded.connect(self._forget)
         engine.reply_finished.connect(self._on_reply)
         engine.state_changed.connect(self._on_state)
+        engine.rebuild_progress.connect(self._on_rebuild_progress)
+
+    def rebuild(self) -> None:
+        """Read the conversation that is held again, at the precision that is wanted now."""
+        if self.held is not None:
+            if self._timer.isActive():
+                self._send()
+            self._engine.rebuild(self.held.conversation_id)
+
+    def stop_rebuild(self) -> None:
+        """Stop reading it again; what was not read by then is read with the next message."""
+        if self.reread.progress is not None:
+            self._engine.stop()
 
     def _on_profile(self, profile: Profile) -> None:
         if self._profile.conversation_id != self._conversation_id:
@@ -118,11 +131,19 @@ class LivePrecision(QObject):
     def _on_reply(self, message: Message) -> None:
         """Measure with replies that read enough to tell."""
         stats = message.stats
-        if stats is not None and stats.prompt_tokens - stats.reused_tokens >= _LEAST_READ_TOKENS:
+        if stats is None or stats.prefill_tps <= 0:
+            return
+        if stats.prompt_tokens - stats.reused_tokens >= _LEAST_READ_TOKENS:
             self._set_reread(prefill_tps=stats.prefill_tps)
 
     def _on_state(self, state: EngineState) -> None:
-        self._set_reread(hindrance=_HINDRANCES.get(state, ""), progress=None)
+        begun = None
+        if state is EngineState.REBUILDING and self.held is not None:
+            begun = PrefillProgress(0, self.held.usage.num_tokens, 0)
+        self._set_reread(hindrance=_HINDRANCES.get(state, ""), progress=begun)
+
+    def _on_rebuild_progress(self, _conversation_id: int, progress: PrefillProgress) -> None:
+        self._set_reread(progress=progress)
 
     def _set_reread(self, **changes: Any) -> None:
         reread = replace(self.reread, **changes)
