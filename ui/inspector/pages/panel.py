@@ -1,0 +1,171 @@
+"""The Pages panel: the map, its legend, what is told of a page, and what happened to pages."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QMenu, QVBoxLayout, QWidget
+
+from engine.engine import LoadedModel
+from engine.kv.page_map import PageMap, TextSpan
+from ui.inspector.pages.card import PageCard
+from ui.inspector.pages.counters import CaughtBar, PageCounts
+from ui.inspector.pages.details import PageDetails, describe_page
+from ui.inspector.pages.groups import cell_tokens, group_pages
+from ui.inspector.pages.legend import PagesLegend
+from ui.inspector.pages.looks import cell_looks
+from ui.inspector.pages.map_view import PageMapView
+from ui.plain_text import plain_label
+
+_NO_MODEL = "No model is loaded. Choose one to see the pages of its memory here."
+_NO_CONVERSATION = (
+    "No conversation is in memory. Send a message, and the pages that the model reads show here."
+)
+_NO_PAGES = "This model keeps its memory in a form of its own, without pages. There is nothing to show here."
+_OTHER = "These are the pages of another conversation, which the model read last."
+
+
+class PagesPanel(QWidget):
+    """Shows the pages of the conversation in memory.
+
+    Signals:
+        pin_requested(int, bool): the number of a page, and whether it is to be pinned.
+        watching_changed(bool): whether the panel is looked at, so that maps are wanted.
+    """
+
+    pin_requested = Signal(int, bool)
+    watching_changed = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pages: PageMap | None = None
+        self._loaded: LoadedModel | None = None
+        self._owners: list[TextSpan | None] = []
+        self._is_open = True
+        self._words = plain_label(wraps=True)
+        self._words.setProperty("kind", "muted")
+        self._summary = plain_label(wraps=True)
+        self._caught = CaughtBar()
+        self._counts = PageCounts()
+        self._legend = PagesLegend()
+        self._map = PageMapView()
+        self._card = PageCard()
+        self._card.setParent(self)
+        self._content = QWidget()
+        self._lay_out()
+        self._map.shown_changed.connect(self._on_shown)
+        self._map.chosen.connect(self._toggle_pin)
+        self._map.menu_asked.connect(self._show_menu)
+        self._refresh()
+
+    def set_pages(self, pages: PageMap | None, is_open_conversation: bool) -> None:
+        """Show the pages that the engine holds, None for none; they may be another conversation's."""
+        self._pages, self._is_open = pages, is_open_conversation
+        self._refresh()
+
+    def set_model(self, loaded: LoadedModel | None) -> None:
+        """Take the model, whose tokenizer writes the text of a page; None when there is none."""
+        self._loaded = loaded
+        if loaded is None:
+            self._pages = None
+        self._refresh()
+
+    def showEvent(self, event: QShowEvent) -> None:  # noqa: D102
+        super().showEvent(event)
+        self._map.follow_scrolling()
+        self.watching_changed.emit(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:  # noqa: D102
+        super().hideEvent(event)
+        self._card.hide()
+        self.watching_changed.emit(False)
+
+    def _lay_out(self) -> None:
+        inner = QVBoxLayout(self._content)
+        inner.setContentsMargins(0, 0, 0, 0)
+        inner.setSpacing(10)
+        line = QFrame()
+        line.setProperty("kind", "line")
+        for widget in (self._summary, self._caught, self._counts, line, self._legend, self._map):
+            inner.addWidget(widget)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(10)
+        column.addWidget(self._words)
+        column.addWidget(self._content)
+
+    def _refresh(self) -> None:
+        words = self._empty_words()
+        pages = self._pages
+        self._content.setVisible(not words)
+        self._words.setVisible(bool(words) or not self._is_open)
+        self._words.setText(words or _OTHER)
+        if words or pages is None:
+            self._map.set_cells((), (), 0.0)
+            self._card.hide()
+            return
+        groups, looks = group_pages(pages), cell_looks(pages)
+        self._owners = [group.span for group in groups for _ in range(group.count)]
+        self._summary.setText(_summary_text(pages))
+        self._caught.show_caught(pages)
+        self._counts.show_counters(pages.counters)
+        self._legend.show_looks(looks)
+        self._map.set_cells(groups, looks, len(pages.open_tokens) / pages.page_tokens)
+        self._show_card()
+
+    def _empty_words(self) -> str:
+        if self._loaded is None:
+            return _NO_MODEL
+        if self._pages is None or not cell_tokens(self._pages):
+            return _NO_CONVERSATION
+        return "" if self._pages.is_paged else _NO_PAGES
+
+    def _on_shown(self) -> None:
+        details = self._show_card()
+        if details is not None and self._map.shown == self._map.current:
+            self._map.announce(details.sentence)
+
+    def _show_card(self) -> PageDetails | None:
+        """Show what is known of the cell that is pointed at, and return it; None where there is none."""
+        index, pages = self._map.shown, self._pages
+        if index is None or pages is None or not self.isVisible():
+            self._card.hide()
+            return None
+        decode = None if self._loaded is None else self._loaded.counter.decode
+        details = describe_page(pages, index, self._owners[index], decode)
+        self._card.show_page(details, self._map.picture(index), self._hint(index))
+        window = self.window()
+        pane, cell = self.rect(), self._map.cell_rect(index)
+        pane.moveTo(self.mapTo(window, pane.topLeft()))
+        cell.moveTo(self._map.mapTo(window, cell.topLeft()))
+        self._card.place(window, pane, cell)
+        return details
+
+    def _hint(self, index: int) -> str:
+        if self._pages is None or index >= len(self._pages.pages):
+            return ""
+        verb = "unpins" if self._pages.pages[index].pinned else "pins"
+        return f"Enter or a right click {verb} it."
+
+    def _toggle_pin(self, index: int) -> None:
+        if self._pages is not None and index < len(self._pages.pages):
+            page = self._pages.pages[index]
+            self.pin_requested.emit(page.number, not page.pinned)
+
+    def _show_menu(self, index: int, where: QPoint) -> None:
+        if self._pages is None or index >= len(self._pages.pages):
+            return
+        page = self._pages.pages[index]
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        action = menu.addAction("Unpin this page" if page.pinned else "Pin this page")
+        action.triggered.connect(lambda: self.pin_requested.emit(page.number, not page.pinned))
+        menu.popup(where)
+
+
+def _summary_text(pages: PageMap) -> str:
+    """Return how much there is: `40 pages, 10,253 tokens`."""
+    count, tokens = len(pages.pages), sum(cell_tokens(pages))
+    if not count:
+        return f"{tokens:,} tokens, less than a page of {pages.page_tokens:,}"
+    return f"{count:,} page{'' if count == 1 else 's'}, {tokens:,} tokens"
