@@ -20,7 +20,7 @@ _AXIS_STEPS = (1, 2, 5, 10, 20, 50, 100, 200)
 _NO_MODEL = "Load a model to set its layers one by one."
 _HELP = (
     "With the keyboard: Left and Right move, Up and Down change, Shift extends, Delete sets back, Ctrl+Z "
-    "takes back.\nA line below a bar: some of its heads have bits of their own. Stripes: the layer has no pages."
+    "takes back.\nA line below a bar: some of its heads have bits of their own. Stripes: no pages."
 )
 _HOW = "Drag across the bars to set layers. Double-click sets one back."
 

@@ -192,7 +192,7 @@ class LayerBars(QWidget):
         self._announce()
 
     def _paint(self, wanted: dict[int, int | None]) -> None:
-        """Paint layers, and those without pages between them: it changes nothing there and keeps rules few."""
+        """Paint layers, and those without pages between them, which changes nothing and keeps rules few."""
         if any(self._bars[layer].is_paged for layer in wanted):
             self.painted.emit(wanted)
 
