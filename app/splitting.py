@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 CountTokens = Callable[[str], int]
@@ -26,6 +26,8 @@ _BREAKS = (
     re.compile(r"\s+"),
 )
 """Where pieces end, from what belongs together least to what belongs together most."""
+_WORDS = len(_BREAKS)
+"""The depth of pieces that have been cut at all of these."""
 
 
 def split_text(text: str, most_tokens: int, count_tokens: CountTokens) -> list[str]:
@@ -39,27 +41,27 @@ def split_text(text: str, most_tokens: int, count_tokens: CountTokens) -> list[s
     while waiting:
         piece, depth = waiting.pop()
         if begun.add(piece):
-            continue
-        if begun.pieces and (depth > len(_BREAKS) - 1 or begun.is_full_for(piece)):
+            if waiting:
+                continue
+        elif begun.ends_before(piece, depth):
             waiting.append((piece, depth))
-            waiting.extend((surplus, len(_BREAKS)) for surplus in begun.surplus())
-            segments.append(begun.text)
-            begun = _Segment(most_tokens, count_tokens)
         else:
-            waiting.extend((part, depth + 1) for part in reversed(list(_parts(piece, depth))))
-    segments.append(begun.text)
+            waiting.extend((part, min(depth + 1, _WORDS)) for part in _parts(piece, depth)[::-1])
+            continue
+        waiting.extend((surplus, _WORDS) for surplus in begun.surplus())
+        segments.append(begun.text)
+        begun = _Segment(most_tokens, count_tokens)
     return [segment.strip() for segment in segments if segment.strip()]
 
 
-def _parts(piece: str, depth: int) -> Iterator[str]:
-    """Yield the parts of a piece; where nothing is left to cut at, its halves."""
-    if depth < len(_BREAKS):
+def _parts(piece: str, depth: int) -> list[str]:
+    """Return the parts of a piece; where nothing is left to cut at, its halves."""
+    if depth < _WORDS:
         inner = {match.end() for match in _BREAKS[depth].finditer(piece)} - {0, len(piece)}
         ends = [0, *sorted(inner), len(piece)]
     else:
         ends = [0, len(piece) // 2, len(piece)]
-    for start, end in pairwise(ends):
-        yield piece[start:end]
+    return [piece[start:end] for start, end in pairwise(ends)]
 
 
 class _Segment:
@@ -88,8 +90,10 @@ class _Segment:
         self._num_tokens += num_tokens
         return True
 
-    def is_full_for(self, piece: str) -> bool:
+    def ends_before(self, piece: str, depth: int) -> bool:
         """Whether to end before a piece that does not fit, so that the next segment has it whole."""
+        if not self.pieces or depth == _WORDS:
+            return bool(self.pieces)
         is_row = piece.startswith("|") and "\n" not in piece.rstrip("\n")
         enough = is_row or self._num_tokens >= LEAST_FILL * self._most_tokens
         return enough and self._count_tokens(piece) <= self._most_tokens

@@ -113,5 +113,10 @@ def test_segments_are_filled_at_least_half() -> None:
     assert all(2 * count >= 60 - words(SENTENCE) for count in counts[:-1])
 
 
+def test_segments_are_counted_whole_and_not_piece_by_piece() -> None:
+    segments = split_text("The owl that lives in the old barn hunts at night. ....", 9, melting)
+    assert max(map(melting, segments)) <= 9
+
+
 def test_nothing_is_no_segment() -> None:
     assert split_text("", 10, words) == split_text(" \n\n ", 10, words) == []
