@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
+from ui.admission import RefusalPanel
 from ui.busy_bar import BusyBar
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
@@ -17,8 +18,8 @@ class CentrePane(QWidget):
     """Stacks the widgets; the main window connects them.
 
     Attributes:
-        top_bar, notification_bar, welcome, view, busy_bar, composer: the widgets from top to bottom; the
-            welcome stands in for the view of an empty conversation.
+        top_bar, notification_bar, load_refusal, welcome, view, busy_bar, composer: the widgets from top to
+            bottom; the welcome stands in for the view of an empty conversation.
     """
 
     def __init__(self, downloads: Downloads, parent: QWidget | None = None) -> None:
@@ -27,6 +28,7 @@ class CentrePane(QWidget):
         self.setMinimumWidth(420)
         self.top_bar = TopBar()
         self.notification_bar = NotificationBar()
+        self.load_refusal = RefusalPanel("Load anyway…")
         self.welcome = Welcome(downloads)
         self.view = ChatView()
         self.busy_bar = BusyBar()
@@ -39,6 +41,7 @@ class CentrePane(QWidget):
         column.setSpacing(0)
         column.addWidget(self.top_bar)
         column.addLayout(_framed(self.notification_bar, 16, 8, 16, 0))
+        column.addLayout(_framed(self.load_refusal, 16, 8, 16, 0))
         column.addWidget(self._stack, 1)
         column.addLayout(_framed(self.busy_bar, 24, 0, 24, 6))
         column.addWidget(self.composer)

@@ -13,11 +13,12 @@ from app.store.errors import NotFoundError
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
-from ui.context_budget import ContextBudget
+from ui.context_budget import ContextBudget, context_note
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.notifications import Notifications
 from ui.profiles.current import CurrentProfile
+from ui.refused_message import RefusedMessage
 from ui.reply_stream import ReplyStream
 from ui.send_check import SendCheck
 from ui.stored_settings import StoredSettings
@@ -35,6 +36,7 @@ class ChatController(QObject):
         session: the open conversation.
         stream: the reply that is being written.
         attachments: the documents beside the message that is being written.
+        refused: what did not fit, and what would.
 
     Signals:
         list_changed: the list of conversations must be read again.
@@ -81,6 +83,9 @@ class ChatController(QObject):
         self._connect_session(view)
         self._connect_composer(composer)
         self._counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
+        self.refused = RefusedMessage(
+            composer.refusal, self.session, profile, self._send_anyway, self._answer, self
+        )
         self.attachments.failed.connect(
             lambda error: notifications.error("A document could not be read", error)
         )
@@ -93,6 +98,8 @@ class ChatController(QObject):
         settings.changed.connect(self._refresh)
         profile.changed.connect(self._refresh)
         engine.reply_unsaved.connect(self._unsaved.add)
+        engine.reply_refused.connect(self.refused.show_unanswered)
+        engine.guard_acted.connect(self.session.follow_context)
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
         engine.state_changed.connect(self._on_engine_state)
@@ -182,14 +189,13 @@ class ChatController(QObject):
         """Send the text with its documents, or say why not; nothing is lost then."""
         text = text.strip()
         refusal = self._check.refusal(text)
+        admission = None if refusal else self._check.admission(text)
         if refusal:
             self._refuse(refusal)
-            return
-        self._profile.keep()
-        ids = [attachment.id for attachment in self.attachments.attachments]
-        self.session.send(text, ids, self._reply_settings())
-        self._composer.set_text("")
-        self.attachments.taken()
+        elif admission is not None:
+            self.refused.show_unsent(admission)
+        else:
+            self._send(text, anyway=False)
 
     def save(self) -> None:
         """Save the draft and replies that are not saved yet.
@@ -215,6 +221,7 @@ class ChatController(QObject):
         self.attachments.changed.connect(self._refresh)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
+        view.read_all_requested.connect(self._read_all)
 
     def _connect_composer(self, composer: Composer) -> None:
         composer.submitted.connect(self.send)
@@ -228,9 +235,40 @@ class ChatController(QObject):
     def _reading_id(self) -> int | None:
         return self.session.conversation_id if self.attachments.is_reading else None
 
-    def _reply_settings(self) -> ReplySettings:
-        settings = self._settings.value
-        return ReplySettings(settings.sampling, self._profile.value.kv, settings.system_prompt)
+    def _send(self, text: str, *, anyway: bool) -> None:
+        ids = [attachment.id for attachment in self.attachments.attachments]
+        self.session.send(text, ids, self._reply_settings(anyway=anyway))
+        self._composer.set_text("")
+        self.attachments.taken()
+
+    def _send_anyway(self, anyway: bool) -> None:
+        """Send what is written once more; `anyway` though it does not fit."""
+        text = self._composer.text
+        if not anyway:
+            self.send(text)
+        elif refusal := self._check.refusal(text.strip()):
+            self._refuse(refusal)
+        else:
+            self._send(text.strip(), anyway=True)
+
+    def _answer(self, message_id: int, anyway: bool) -> None:
+        if refusal := self._check.engine_refusal():
+            self._refuse(refusal)
+        else:
+            self.session.answer(message_id, self._reply_settings(anyway=anyway))
+
+    def _reply_settings(self, *, anyway: bool = False) -> ReplySettings:
+        self._profile.keep()
+        settings, profile = self._settings.value, self._profile.value
+        return ReplySettings(
+            settings.sampling,
+            profile.kv,
+            settings.system_prompt,
+            profile.max_context,
+            profile.overflow,
+            profile.document_mode,
+            anyway,
+        )
 
     def _regenerate(self, message_id: int) -> None:
         refusal = self._check.engine_refusal()
@@ -246,6 +284,13 @@ class ChatController(QObject):
         else:
             self.session.edit(message_id, text, self._reply_settings())
 
+    def _read_all(self) -> None:
+        refusal = self._check.whole_refusal()
+        if refusal:
+            self._refuse(refusal)
+        else:
+            self.session.read_all()
+
     def _refuse(self, sentence: str) -> None:
         """Say why something was not done, until something changes."""
         self._refused = sentence
@@ -253,6 +298,8 @@ class ChatController(QObject):
 
     def _on_text_edited(self, text: str) -> None:
         self._refused = ""
+        if self.refused.is_unsent:
+            self.refused.forget()
         self.session.set_draft(text)
         self._refresh()
 
@@ -265,6 +312,8 @@ class ChatController(QObject):
         self.opened.emit()
 
     def _on_model(self) -> None:
+        if self.refused.is_unsent:
+            self.refused.forget()
         loaded = self._engine.loaded
         self._counts.set_counter(loaded.counter if loaded is not None else None)
         self._refresh()
@@ -285,8 +334,10 @@ class ChatController(QObject):
         use = self._check.use(self.session.draft.strip())
         self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
-        self._composer.set_context(use.used_tokens, use.limit_tokens)
+        self._composer.set_context(use.used_tokens, use.limit_tokens, context_note(use, self._profile.value))
         self._composer.set_busy(self.session.is_streaming)
-        self._composer.set_hint(self._refused or self._check.surplus(use), is_error=True)
+        self.refused.refresh()
+        surplus = "" if self.refused.is_unsent else self._check.surplus(use)
+        self._composer.set_hint(self._refused or surplus, is_error=True)
         self._view.set_actions_enabled(not self.session.is_streaming)
         self.changed.emit()

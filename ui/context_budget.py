@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.chat import message_text, prompt_messages
+from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Attachment, Message
-from engine.engine import MIN_ANSWER_TOKENS, LoadedModel
-from engine.kv.precision import KVSpec
+from engine.engine import LoadedModel
+from engine.model import ChatMessage
+from engine.reply_admission import MIN_ANSWER_TOKENS
+from engine.turns import KEPT_SHARE, turn_starts
 from ui.token_counts import TokenCounts
 
 
@@ -17,11 +21,13 @@ class ContextUse:
     """Tokens of the next prompt by part; None while not all of it is counted.
 
     Attributes:
-        history_tokens: the system prompt and the conversation so far.
+        history_tokens: the system prompt and the conversation so far, without what is left out.
         text_tokens: the text being written.
         attachment_tokens: its documents.
         template_tokens: what the chat template puts around the text and its documents.
         limit_tokens: what the context holds, None without a model.
+        fitting_tokens: what model and memory hold, whatever the limit that was set; None without a model.
+        left_out_turns: the oldest turns that are left out, so that the rest fits.
     """
 
     history_tokens: int | None
@@ -29,6 +35,8 @@ class ContextUse:
     attachment_tokens: int | None
     template_tokens: int | None
     limit_tokens: int | None
+    fitting_tokens: int | None = None
+    left_out_turns: int = 0
 
     @property
     def used_tokens(self) -> int | None:
@@ -42,6 +50,9 @@ class ContextUse:
         if self.used_tokens is None or self.limit_tokens is None:
             return 0
         return max(0, self.used_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
+
+
+UNKNOWN = ContextUse(None, None, None, None, None)
 
 
 class ContextBudget:
@@ -61,24 +72,78 @@ class ContextBudget:
         text: str,
         attachments: Sequence[Attachment],
         loaded: LoadedModel | None,
-        kv: KVSpec,
+        profile: Profile,
+        answer_tokens: int,
     ) -> ContextUse:
-        """Return what the next prompt takes of the loaded model's context."""
+        """Return what the next prompt takes of the loaded model's context.
+
+        Args:
+            path: the messages that the model still reads.
+            system_prompt: what comes before them.
+            text: the text being written.
+            attachments: its documents.
+            loaded: the model, None without one.
+            profile: precision, context limit, and whether old turns may be left out.
+            answer_tokens: the longest answer.
+        """
         if loaded is None or not self._counts.available:
-            return ContextUse(None, None, None, None, None)
-        history = prompt_messages(path, system_prompt)
-        has_system_prompt = bool(history) and history[0].role == "system"
-        num_turns = len(history) - has_system_prompt
-        around = loaded.template.around(num_turns, has_system_prompt)
-        own = loaded.template.around(num_turns + 1, has_system_prompt) - around
+            return UNKNOWN
+        fitting = loaded.plan_at(profile.kv).fitting_tokens
+        limit = fitting if profile.max_context is None else min(fitting, profile.max_context)
         has_own = bool(text or attachments)
-        return ContextUse(
-            _sum([self._counts.count(message.content) for message in history], around),
-            self._counts.count(text),
-            _sum([self.attachment_tokens(attachment) for attachment in attachments], 0),
-            own if has_own else 0,
-            loaded.plan_at(kv).fitting_tokens,
+
+        def use_without(num_turns: int) -> ContextUse:
+            history = prompt_messages(path, system_prompt)
+            rest = without_first_turns(history, num_turns)
+            has_system_prompt = bool(rest) and rest[0].role == "system"
+            num_messages = len(rest) - has_system_prompt
+            around = loaded.template.around(num_messages, has_system_prompt)
+            own = loaded.template.around(num_messages + 1, has_system_prompt) - around
+            return ContextUse(
+                _sum([self._counts.count(message.content) for message in rest], around),
+                self._counts.count(text),
+                _sum([self.attachment_tokens(attachment) for attachment in attachments], 0),
+                own if has_own else 0,
+                limit,
+                fitting,
+                num_turns,
+            )
+
+        whole = use_without(0)
+        if profile.overflow is not Overflow.DROP or whole.used_tokens is None:
+            return whole
+        answer = max(MIN_ANSWER_TOKENS, min(answer_tokens, limit // 4))
+        if whole.used_tokens + answer <= limit:
+            return whole
+        most_turns = len(turn_starts(prompt_messages(path, system_prompt)))
+        kept = KEPT_SHARE * limit
+        # The fewest that leave as much room as the engine then makes.
+        count = 1 + bisect.bisect_left(
+            range(1, most_turns), True, key=lambda turns: (use_without(turns).used_tokens or 0) <= kept
         )
+        return use_without(min(count, most_turns))
+
+
+def without_first_turns(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
+    """Return messages without so many of the first turns; a system prompt before them stays."""
+    starts = turn_starts(messages)
+    if not num_turns:
+        return tuple(messages)
+    stop = starts[num_turns] if num_turns < len(starts) else len(messages)
+    return (*messages[: starts[0]], *messages[stop:])
+
+
+def context_note(use: ContextUse, profile: Profile) -> str:
+    """Return what is to be said beside the meter: turns that are left out, or a limit beyond what fits."""
+    notes = []
+    if use.left_out_turns:
+        turns = "turn is" if use.left_out_turns == 1 else f"{use.left_out_turns} turns are"
+        notes.append(f"The oldest {turns} left out.")
+    if profile.document_mode is DocumentMode.SEGMENTS and use.surplus_tokens and use.attachment_tokens:
+        notes.append("Documents that do not fit are read in segments.")
+    if profile.max_context is not None and (use.fitting_tokens or profile.max_context) < profile.max_context:
+        notes.append(f"Of the limit of {profile.max_context:,} tokens, {use.fitting_tokens:,} fit.")
+    return " ".join(notes)
 
 
 def surplus_sentence(use: ContextUse, has_documents: bool, most_tokens: int) -> str:
@@ -97,7 +162,9 @@ def surplus_sentence(use: ContextUse, has_documents: bool, most_tokens: int) -> 
     remedies = []
     if history_fits or not own_fits:
         remedies.append("remove a document" if has_documents else "shorten the message")
-    if most_tokens > limit:
+    if (use.fitting_tokens or limit) > limit:
+        remedies.append("allow a longer context")
+    elif most_tokens > limit:
         remedies.append("choose a lower KV precision")
     if own_fits or not history_fits:
         remedies.append("start a new conversation")

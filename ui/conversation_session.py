@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat import ReplySettings
+from app.chat import ReplySettings, conversation_context
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message
 from engine.events import PrefillProgress
+from engine.turns import turn_starts
 from ui.chat.view import ChatView
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
@@ -28,6 +29,7 @@ class ConversationSession(QObject):
     Attributes:
         conversation_id: the open conversation, None before the first is opened.
         messages: its path from root to leaf, all of it.
+        context_from: the first message that the model still reads, None for all.
 
     Signals:
         opened: another conversation is open.
@@ -58,7 +60,9 @@ class ConversationSession(QObject):
         self._profile = profile
         self.conversation_id: int | None = None
         self.messages: list[Message] = []
+        self.context_from: int | None = None
         self.draft = ""
+        self._starts_afresh = False
         self._is_draft_saved = True
         self._is_draft_stuck = False
         self._draft_timer = QTimer(self)
@@ -82,12 +86,20 @@ class ConversationSession(QObject):
         """The last message of the path."""
         return self.messages[-1].id if self.messages else None
 
+    @property
+    def read_messages(self) -> list[Message]:
+        """The messages of the path that the model still reads; all of another path than the one it is of."""
+        ids = [message.id for message in self.messages]
+        start = ids.index(self.context_from) if self.context_from in ids else 0
+        return self.messages[start:]
+
     def open(self, conversation_id: int) -> None:
         """Show another conversation."""
         self.save_draft()
         conversation = self._store.conversation(conversation_id)
         self.conversation_id = conversation_id
         self.draft = conversation.draft
+        self.context_from, self._starts_afresh = conversation.context_from, False
         self._profile.open(conversation)
         self._show_path(conversation.leaf_id)
         self.opened.emit()
@@ -97,6 +109,8 @@ class ConversationSession(QObject):
         assert self.conversation_id is not None
         self._unsaved.save()
         message = self._store.add_user_message(self.conversation_id, self.leaf_id, text, list(attachment_ids))
+        if self._starts_afresh:
+            self._begin_context(message.id)
         self._draft_timer.stop()
         self._is_draft_saved = True
         self.draft = ""
@@ -106,6 +120,48 @@ class ConversationSession(QObject):
         self.path_changed.emit()
         self.list_changed.emit()
         self._stream.request(self.conversation_id, message.id, settings)
+
+    def answer(self, message_id: int, settings: ReplySettings) -> None:
+        """Ask once more for an answer to the last message, which has none yet."""
+        assert self.conversation_id is not None
+        self._unsaved.save()
+        self._stream.request(self.conversation_id, message_id, settings)
+
+    def leave_out(self, num_turns: int) -> None:
+        """Let the model no longer read so many of the oldest turns that it still reads.
+
+        Where these are all there are, it reads on from the next message.
+        """
+        context = conversation_context(self.messages).read_from(self.context_from)
+        num_read = len(turn_starts(context.messages))
+        self._starts_afresh = num_turns >= num_read
+        if not self._starts_afresh:
+            self._begin_context(context.without(num_turns).first_id)
+
+    def _begin_context(self, message_id: int | None) -> None:
+        assert self.conversation_id is not None
+        self._starts_afresh = False
+        self._store.set_context_from(self.conversation_id, message_id)
+        self.context_from = message_id
+        self._show_context()
+        self.path_changed.emit()
+
+    def read_all(self) -> None:
+        """Let the model read all of the conversation again, from the next message on."""
+        self._begin_context(None)
+
+    def follow_context(self) -> None:
+        """Take over from the store where the context begins, after turns were left out to make room."""
+        if self.conversation_id is None:
+            return
+        context_from = self._store.conversation(self.conversation_id).context_from
+        if context_from != self.context_from:
+            self.context_from = context_from
+            self._show_context()
+            self.path_changed.emit()
+
+    def _show_context(self) -> None:
+        self._view.set_context_from(self.context_from, len(self.messages) - len(self.read_messages))
 
     def regenerate(self, message_id: int, settings: ReplySettings) -> None:
         """Ask for another answer to the same question; the old one stays as its sibling."""
@@ -162,6 +218,7 @@ class ConversationSession(QObject):
                 dataclasses.replace(message, text="") if message.id == writing.id else message
                 for message in shown
             ]
+        self._show_context()
         self._view.show_messages(shown, len(self.messages) > self._num_shown)
         if writing is not None and any(message.id == writing.id for message in shown):
             self._view.begin_stream(writing.id)
@@ -190,6 +247,7 @@ class ConversationSession(QObject):
             self._num_shown += 1
             self._view.append_message(message)
             self._view.begin_stream(message.id)
+            self.follow_context()
 
     def _on_text(self, text: str) -> None:
         if self.is_streaming:
@@ -203,5 +261,6 @@ class ConversationSession(QObject):
         if message.conversation_id == self.conversation_id:
             self.messages = [message if old.id == message.id else old for old in self.messages]
             self._view.finish_stream(message)
+            self.follow_context()
             self.path_changed.emit()
         self.list_changed.emit()

@@ -19,6 +19,7 @@ from ui.chat_controller import ChatController
 from ui.conversations.pane import ConversationPane
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState, Failure
+from ui.guard_notices import GuardNotices
 from ui.inspector.pane import InspectorPane
 from ui.last_save import save_or_ask
 from ui.live_precision import LivePrecision
@@ -79,6 +80,9 @@ class MainWindow(QMainWindow):
             store, engine, settings, self.profile, notifications, self.view, self.composer, self
         )
         self.precision = LivePrecision(self.profile, engine, self)
+        engine.set_limits(settings.value.memory)
+        settings.changed.connect(lambda changed: engine.set_limits(changed.memory))
+        GuardNotices(engine, notifications, self.chat.stream.stop, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         DropOverlay(self).dropped.connect(self.chat.add_files)
@@ -162,6 +166,7 @@ class MainWindow(QMainWindow):
 
     def _connect(self) -> None:
         self._notifications.posted.connect(self.centre.notification_bar.show_notice)
+        self._notifications.withdrawn.connect(self.centre.notification_bar.withdraw)
         self._settings.save_failed.connect(
             lambda error: self._notifications.error("The settings could not be saved", error)
         )
@@ -192,6 +197,8 @@ class MainWindow(QMainWindow):
         self._menus.right_pane.toggled.connect(self.top_bar.right_toggle.setChecked)
         self.centre.welcome.choose_requested.connect(self.models.choose)
         self.models.library_changed.connect(self._refresh)
+        self.models.connect_refusal(self.centre.load_refusal)
+        self.chat.refused.smaller_model_wanted.connect(self.models.choose_smaller)
         self.precision.changed.connect(self._show_held)
         self.view.link_activated.connect(self._outside.open_link)
         self._engine.load_progress.connect(self.top_bar.set_progress)

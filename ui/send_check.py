@@ -1,11 +1,17 @@
-"""Whether what is written may be sent now, and why not."""
+"""Whether what is written may be sent now, why not, and what would fit instead."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator, Sequence
 
+from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Message
+from engine.admission import AdmissionError, Choice, DropTurns, InSegments, LowerPrecision
+from engine.engine import LoadedModel
+from engine.headroom import precisions_below
 from engine.kv.precision import KV_BITS, KVSpec
+from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.attachments import DraftAttachments
 from ui.context_budget import ContextBudget, ContextUse, surplus_sentence
 from ui.conversation_session import ConversationSession
@@ -50,33 +56,96 @@ class SendCheck:
         return ""
 
     def refusal(self, text: str) -> str:
-        """Return why `text` cannot be sent now; empty when it can."""
+        """Return why `text` cannot be sent now, its length aside; empty when it can."""
         if not text and not self._attachments.attachments:
             return "Write something first."
         if self._attachments.is_reading:
             return "A document is still being read."
-        return self.engine_refusal() or self.surplus(self.use(text))
+        return self.engine_refusal()
 
     def use(self, text: str) -> ContextUse:
         """Return what `text` would take of the context, with its documents and the conversation before it."""
-        return self._budget.use(
-            self._path(),
-            self._settings.value.system_prompt,
-            text,
-            self._attachments.attachments,
-            self._engine.loaded,
-            self._profile.value.kv,
-        )
+        return self._use(text, self._profile.value)
 
     def surplus(self, use: ContextUse) -> str:
         """Return by how much that is too long and what helps; empty when it fits."""
+        if not self._surplus(use):
+            return ""
         loaded = self._engine.loaded
         most_tokens = loaded.plan_at(_LOWEST_KV).fitting_tokens if loaded is not None else 0
         return surplus_sentence(use, bool(self._attachments.attachments), most_tokens)
 
+    def admission(self, text: str) -> AdmissionError | None:
+        """Return what would be refused for its length, with what would fit; None where it fits."""
+        use, loaded = self.use(text), self._engine.loaded
+        if loaded is None or not self._surplus(use) or use.used_tokens is None or use.limit_tokens is None:
+            return None
+        needed = use.used_tokens + MIN_ANSWER_TOKENS
+        plan = loaded.plan_at(self._profile.value.kv)
+        return AdmissionError(
+            self.surplus(use),
+            needed_nbytes=plan.kv_nbytes_per_token * needed,
+            available_nbytes=plan.kv_nbytes_per_token * use.limit_tokens,
+            choices=tuple(self._choices(text, use, needed, loaded)),
+            can_override=needed <= loaded.info.context_tokens,
+        )
+
+    def whole_refusal(self) -> str:
+        """Return why the model cannot read all of the conversation again; empty when it can."""
+        path, profile = self._session.messages, self._profile.value
+        use = self._use("", profile, path)
+        whole = self._use("", dataclasses.replace(profile, overflow=Overflow.ASK), path)
+        if whole.used_tokens is None or whole.limit_tokens is None:
+            return "" if self._engine.loaded is not None else "Choose a model first."
+        if not use.left_out_turns and not use.surplus_tokens:
+            return ""
+        return (
+            f"All of it has {whole.used_tokens:,} tokens, and the context holds {whole.limit_tokens:,} with "
+            "the answer. Allow a longer context or choose a lower KV precision."
+        )
+
+    def _choices(
+        self, text: str, use: ContextUse, needed_tokens: int, loaded: LoadedModel
+    ) -> Iterator[Choice]:
+        """Yield what would fit, the mildest first."""
+        profile, limit = self._profile.value, use.limit_tokens or 0
+        if profile.max_context is None or needed_tokens <= profile.max_context:
+            for kv in precisions_below(profile.kv):
+                fitting = loaded.plan_at(kv).fitting_tokens
+                if fitting >= needed_tokens:
+                    yield LowerPrecision(kv, fitting)
+                    break
+        own = (use.text_tokens or 0) + (use.template_tokens or 0)
+        room = limit - own - MIN_ANSWER_TOKENS
+        if use.attachment_tokens and room > 0:
+            yield InSegments(-(-use.attachment_tokens // room))
+        dropped = self._use(text, dataclasses.replace(profile, overflow=Overflow.DROP))
+        if dropped.left_out_turns and not dropped.surplus_tokens:
+            yield DropTurns(dropped.left_out_turns)
+
+    def _surplus(self, use: ContextUse) -> int:
+        """Return the tokens by which it does not fit, documents that are read in segments aside."""
+        in_segments = self._profile.value.document_mode is DocumentMode.SEGMENTS
+        return (
+            max(0, use.surplus_tokens - (use.attachment_tokens or 0)) if in_segments else use.surplus_tokens
+        )
+
+    def _use(self, text: str, profile: Profile, path: Sequence[Message] | None = None) -> ContextUse:
+        """Return the use of a text at a profile; of a `path` given instead of the open one, without it."""
+        settings = self._settings.value
+        return self._budget.use(
+            self._path() if path is None else path,
+            settings.system_prompt,
+            text,
+            self._attachments.attachments if path is None else (),
+            self._engine.loaded,
+            profile,
+            settings.sampling.max_tokens,
+        )
+
     def _path(self) -> list[Message]:
-        """Return the open path with what is written of a reply so far."""
-        path, writing = self._session.messages, self._stream.message
+        """Return what is read of the open path, with what is written of a reply so far."""
+        path, writing = self._session.read_messages, self._stream.message
         if writing is not None and path and path[-1].id == writing.id:
             return [*path[:-1], dataclasses.replace(writing, text=self._stream.text)]
         return path

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.engine import MIN_ANSWER_TOKENS
+from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.context_budget import ContextUse, surplus_sentence
 
 LIMIT = 8192

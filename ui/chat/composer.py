@@ -8,6 +8,7 @@ from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
+from ui.admission import RefusalPanel
 from ui.chat.attachments import AttachmentChip
 from ui.chat.buttons import IconButton
 from ui.chat.context_meter import ContextMeter
@@ -32,6 +33,10 @@ class Composer(QWidget):
 
     What is submitted stays in the field until the owner takes it away with `set_text("")`, so that a message
     that was refused is not lost.
+
+    Attributes:
+        edit: the field.
+        refusal: says above the field that a message does not fit, and what would.
 
     Signals:
         submitted: send this text with the documents that are ready.
@@ -66,6 +71,8 @@ class Composer(QWidget):
         self.edit = PromptEdit("Message", _MAX_LINES, self, max_line_chars=_MAX_LINE_CHARS)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
+        self.refusal = RefusalPanel("Send anyway…", self)
+        self.refusal.dismissed.connect(self._keep_focus)
         self._documents = DocumentShelf(self)
         self._attach = IconButton("attach", "Attach documents", self)
         self._send = SendButton(self)
@@ -73,6 +80,10 @@ class Composer(QWidget):
         self._words = QLabel()
         self._words.setProperty("kind", "faint")
         self._meter = ContextMeter(self)
+        self._note = plain_label(wraps=True)
+        self._note.setProperty("kind", "faint")
+        self._note.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._note.hide()
         self._connect()
         self._lay_out()
         self.setFocusProxy(self.edit)
@@ -112,9 +123,14 @@ class Composer(QWidget):
         self._text_tokens, self._attachment_tokens = text_tokens, attachment_tokens
         self._update()
 
-    def set_context(self, used_tokens: int | None, limit_tokens: int | None) -> None:
-        """Show how full the context would be: the conversation so far and what is being written together."""
+    def set_context(self, used_tokens: int | None, limit_tokens: int | None, note: str = "") -> None:
+        """Show how full the context would be: the conversation so far and what is being written together.
+
+        `note` is a sentence about it, such as that old turns are left out.
+        """
         self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
+        self._note.setText(note)
+        self._note.setVisible(bool(note) and used_tokens is not None)
         self._update()
 
     def set_hint(self, text: str, *, is_error: bool = False) -> None:
@@ -156,11 +172,16 @@ class Composer(QWidget):
         below.setSpacing(16)
         below.addWidget(self._words, 1)
         below.addWidget(self._meter, 0, Qt.AlignmentFlag.AlignTop)
+        note = QVBoxLayout()
+        note.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
+        note.addWidget(self._note)
         self._column = QVBoxLayout(self)
         self._column.setSpacing(7)
+        self._column.addWidget(self.refusal)
         self._column.addWidget(self._frame)
         self._column.addLayout(hint)
         self._column.addLayout(below)
+        self._column.addLayout(note)
         self._words.setMinimumHeight(self.fontMetrics().height() + 2)
 
     def _has_content(self) -> bool:
@@ -189,6 +210,12 @@ class Composer(QWidget):
         self._own_hint = ""
         self._update()
         self.text_edited.emit(self.text)
+
+    def _keep_focus(self) -> None:
+        """Take the focus that went with the panel, before Qt moves it out of the composer."""
+        focused = self.window().focusWidget()
+        if focused is None or self.refusal.isAncestorOf(focused):
+            self.edit.setFocus()
 
     def _show_own_hint(self, text: str) -> None:
         self._own_hint = text

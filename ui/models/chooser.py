@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
@@ -33,9 +35,13 @@ from ui.models.row import ModelRow
 from ui.plain_text import plain_label
 from ui.theme import Theme
 
+_Sized = TypeVar("_Sized", InstalledModel, CatalogueEntry)
+
 
 class ModelChooser(QDialog):
     """Lists, gets and imports models; loading and removing one is asked for.
+
+    With `most_nbytes` only models of at most that size are listed, the largest first, until all are wanted.
 
     Signals:
         load_requested: the `InstalledModel` to load.
@@ -51,12 +57,15 @@ class ModelChooser(QDialog):
         downloads: Downloads,
         loaded_path: Path | None,
         parent: QWidget | None = None,
+        *,
+        most_nbytes: int | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Models")
         self._library = library
         self._downloads = downloads
         self._loaded_path = loaded_path
+        self._most_nbytes = most_nbytes
         self._message = plain_label(wraps=True)
         self._message.setProperty("kind", "danger")
         self._message.hide()
@@ -81,18 +90,21 @@ class ModelChooser(QDialog):
         except OctavoError as error:
             self.say(error)
             installed, unfinished = [], []
+        here = {model.id for model in installed if model.managed}
+        installed = self._fitting(installed)
+        offers = self._fitting([entry for entry in catalogue() if entry.id not in here])
         contents = QWidget()
         contents.setObjectName("scrollContents")
         column = QVBoxLayout(contents)
         column.setContentsMargins(24, 4, 24, 16)
         column.setSpacing(8)
+        if self._most_nbytes is not None:
+            column.addWidget(self._filter_row(self._most_nbytes))
         if installed:
             column.addWidget(_section("On this computer"))
             for model in installed:
                 column.addWidget(self._installed_row(model))
             column.addSpacing(10)
-        here = {model.id for model in installed if model.managed}
-        offers = [entry for entry in catalogue() if entry.id not in here]
         others = [
             id for id in {*unfinished, *self._downloads.sources} if id not in {e.id for e in catalogue()}
         ]
@@ -104,6 +116,35 @@ class ModelChooser(QDialog):
         column.addStretch(1)
         self._area.setWidget(contents)
         self._area.verticalScrollBar().setValue(position)
+
+    def _fitting(self, models: Sequence[_Sized]) -> list[_Sized]:
+        """Return the models that are listed, the largest first where only some are."""
+        most = self._most_nbytes
+        if most is None:
+            return list(models)
+        return sorted((each for each in models if each.nbytes <= most), key=lambda each: -each.nbytes)
+
+    def _filter_row(self, most_nbytes: int) -> QWidget:
+        words = QLabel(f"Models of at most {format_nbytes(most_nbytes)}")
+        words.setProperty("kind", "muted")
+        everything = QPushButton("Show all")
+        everything.setProperty("kind", "link")
+        everything.setAutoDefault(False)
+        everything.setAccessibleName("Show all models")
+        everything.clicked.connect(lambda: self.show_only(None))
+        row = QWidget()
+        line = QHBoxLayout(row)
+        line.setContentsMargins(0, 0, 0, 0)
+        line.addWidget(words)
+        line.addWidget(everything)
+        line.addStretch(1)
+        return row
+
+    def show_only(self, most_nbytes: int | None) -> None:
+        """List only models of at most this size; None for all."""
+        self._most_nbytes = most_nbytes
+        self.refresh()
+        self._area.verticalScrollBar().setValue(0)
 
     def _lay_out(self) -> None:
         title = QLabel("Models")

@@ -12,10 +12,12 @@ from app.models.library import InstalledModel, ModelLibrary
 from app.models.source import STARTER_ID
 from app.paths import AppPaths
 from app.settings import DEFAULT_KV
+from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
 from engine.kv.precision import PrecisionError
+from ui.admission import LOAD_RISK, RefusalPanel, confirm_anyway
 from ui.background import BackgroundJob, Report
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
@@ -61,10 +63,14 @@ class ModelController(QObject):
         self._window = window
         self._chooser: ModelChooser | None = None
         self._has_models: bool | None = None
+        self._refusal: RefusalPanel | None = None
+        self._refused_path: Path | None = None
         self.downloads.finished.connect(self._on_downloaded)
         self.downloads.failed.connect(self._on_download_failed)
         engine.model_loaded.connect(self._on_loaded)
         engine.kv_refused.connect(self._on_kv_refused)
+        engine.load_refused.connect(self._on_refused)
+        engine.state_changed.connect(self._on_state)
 
     @property
     def has_models(self) -> bool:
@@ -86,7 +92,7 @@ class ModelController(QObject):
             return
         path = Path(wanted)
         if path.exists():
-            self._engine.load(path, self._profile.value.kv)
+            self._load(path)
         else:
             self._notifications.warning(
                 "The last model is gone", f"{path} is no longer there. Choose a model."
@@ -98,9 +104,30 @@ class ModelController(QObject):
 
     def choose(self) -> None:
         """Show the models to choose from."""
+        self._choose(None)
+
+    def choose_smaller(self, most_nbytes: int) -> None:
+        """Show the models to choose from whose weights take at most so many bytes."""
+        self._choose(most_nbytes)
+
+    def connect_refusal(self, panel: RefusalPanel) -> None:
+        """Show there what does not fit and what would, when the engine refuses to load a model."""
+        self._refusal = panel
+        panel.chosen.connect(self._on_choice)
+        panel.again.connect(lambda: self._load_refused())
+        panel.anyway.connect(self._on_anyway)
+
+    def _choose(self, most_nbytes: int | None) -> None:
+        if self._chooser is not None:
+            self._chooser.show_only(most_nbytes)
+            return
         loaded = self._engine.loaded
         self._chooser = ModelChooser(
-            self.library, self.downloads, loaded.info.path if loaded else None, self._window
+            self.library,
+            self.downloads,
+            loaded.info.path if loaded else None,
+            self._window,
+            most_nbytes=most_nbytes,
         )
         self._chooser.load_requested.connect(self.prepare)
         self._chooser.removal_requested.connect(self.remove)
@@ -112,13 +139,18 @@ class ModelController(QObject):
     def prepare(self, model: InstalledModel) -> None:
         """Show what a model will take, and load it when the user agrees."""
         parent = self._chooser or self._window
-        sheet = LoadSheet(model, self._profile.value.kv, self._engine.loaded, parent)
+        memory = self._settings.value.memory
+        sheet = LoadSheet(model, self._profile.value, memory, self._engine.loaded, parent)
+        smaller: list[int] = []
+        sheet.smaller_wanted.connect(smaller.append)
         if sheet.exec() == LoadSheet.DialogCode.Accepted:
-            self._profile.update(kv=sheet.kv)
-            self._engine.load(model.path, sheet.kv)
+            self._profile.update(kv=sheet.kv, max_context=sheet.max_context)
+            self._load(model.path, anyway=sheet.anyway)
             if self._chooser is not None:
                 self._chooser.accept()
         sheet.deleteLater()
+        if smaller:
+            self.choose_smaller(smaller[0])
 
     def remove(self, model: InstalledModel) -> None:
         """Delete or forget a model, off this thread: large files take their time."""
@@ -143,6 +175,38 @@ class ModelController(QObject):
         if self._engine.state is EngineState.LOADING:
             self._engine.stop()
 
+    def _load(self, path: Path, *, anyway: bool = False) -> None:
+        profile = self._profile.value
+        self._engine.load(path, profile.kv, max_context=profile.max_context, anyway=anyway)
+
+    def _load_refused(self, *, anyway: bool = False) -> None:
+        if self._refused_path is not None:
+            self._load(self._refused_path, anyway=anyway)
+
+    def _on_refused(self, path: Path, error: AdmissionError) -> None:
+        self._refused_path = path
+        if self._refusal is not None:
+            self._refusal.show_refusal(f"{path.stem} was not loaded", error, can_try_again=True)
+
+    def _on_choice(self, choice: Choice) -> None:
+        match choice:
+            case SmallerModel(nbytes):
+                self.choose_smaller(nbytes)
+                return
+            case LowerPrecision(kv):
+                self._profile.update(kv=kv)
+            case ShorterContext(most):
+                self._profile.update(max_context=most)
+        self._load_refused()
+
+    def _on_anyway(self) -> None:
+        if confirm_anyway(self._window, "Load anyway", LOAD_RISK, "Load anyway"):
+            self._load_refused(anyway=True)
+
+    def _on_state(self, state: EngineState) -> None:
+        if state is EngineState.LOADING and self._refusal is not None:
+            self._refusal.dismiss()
+
     def _on_loaded(self, loaded: LoadedModel) -> None:
         self._settings.update(model=str(loaded.info.path))
 
@@ -159,7 +223,7 @@ class ModelController(QObject):
     def _on_downloaded(self, source: str, model: InstalledModel) -> None:
         self._tell_change()
         if source == STARTER_ID and self._chooser is None and self._engine.state is EngineState.EMPTY:
-            self._engine.load(model.path, self._profile.value.kv)
+            self._load(model.path)
         elif self._chooser is None:
             self._notifications.info("Download complete", f"{model.title} is here and can be loaded.")
 

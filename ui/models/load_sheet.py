@@ -1,11 +1,10 @@
-"""What a model will take, before it is loaded."""
+"""What a model will take, before it is loaded, and what would fit where it does not."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QDialog,
     QFrame,
@@ -13,26 +12,31 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QPushButton,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
 
 from app.models.inspection import inspect
 from app.models.library import InstalledModel
+from app.profiles import Profile
+from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
 from engine.backend import start_backend
-from engine.budget import LoadPlan, plan_load
+from engine.budget import LoadPlan
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError, sentence_of
+from engine.figures import latest
+from engine.headroom import headroom_nbytes
 from engine.kv.precision import PRESETS, KVSpec
-from engine.memory import available_nbytes
+from engine.load_admission import LoadWish
+from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
+from ui.admission import LOAD_RISK, ChoiceButtons, confirm_anyway
 from ui.background import BackgroundJob, Report
 from ui.inspector.presets import PresetButtons
+from ui.models.memory_bar import MemoryBar
 from ui.plain_text import plain_label
-from ui.theme import Theme
 
 _CHOICES = {"16-bit": KVSpec.parse("16")} | {name.capitalize(): spec for name, spec in PRESETS.items()}
 _NAMES = (
@@ -41,19 +45,41 @@ _NAMES = (
     "KV cache per token",
     "Memory available",
     "Context that fits",
+    "Safe context",
+    "Context limit",
 )
 
 
 class LoadSheet(QDialog):
-    """Shows the memory plan of a model; `accepted` means load it with the precision `kv`."""
+    """Shows the memory plan of a model; `accepted` means load it with `kv` and `max_context`.
+
+    Attributes:
+        model: the model.
+        kv: the precision that was chosen.
+        max_context: the context that has to fit, None for the shortest.
+        anyway: whether it is to be loaded though it does not fit.
+
+    Signals:
+        smaller_wanted: another model is wanted, whose weights take at most so many bytes.
+    """
+
+    smaller_wanted = Signal(object)
 
     def __init__(
-        self, model: InstalledModel, kv: KVSpec, present: LoadedModel | None, parent: QWidget | None = None
+        self,
+        model: InstalledModel,
+        profile: Profile,
+        limits: MemoryLimits,
+        present: LoadedModel | None,
+        parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Load model")
         self.model = model
-        self.kv = kv
+        self.kv = profile.kv
+        self.max_context = profile.max_context
+        self.anyway = False
+        self._limits = limits
         self._present = present
         self._info: ModelInfo | None = None
         self._available_nbytes = 0
@@ -62,12 +88,16 @@ class LoadSheet(QDialog):
         self._subtitle = plain_label("Reading the model's description…", wraps=True)
         self._subtitle.setProperty("kind", "muted")
         self._precision = PresetButtons(_CHOICES)
-        self._precision.chosen.connect(self._on_chosen)
+        self._precision.chosen.connect(self._on_precision)
         self._custom = plain_label(wraps=True)
         self._custom.setProperty("kind", "muted")
         self._values = {name: plain_label("–") for name in _NAMES}
         self._bar = MemoryBar()
         self._verdict = plain_label(wraps=True)
+        self._choices = ChoiceButtons("Load anyway…")
+        self._choices.chosen.connect(self._on_choice)
+        self._choices.anyway.connect(self._on_anyway)
+        self._choices.hide()
         self._cancel = QPushButton("Cancel")
         self._cancel.clicked.connect(self.reject)
         self._load = QPushButton("Load")
@@ -76,7 +106,7 @@ class LoadSheet(QDialog):
         self._load.setEnabled(False)
         self._load.clicked.connect(self.accept)
         self._lay_out()
-        self._on_chosen(kv)
+        self._on_precision(self.kv)
         self._inspect(model.path)
 
     def _lay_out(self) -> None:
@@ -112,13 +142,16 @@ class LoadSheet(QDialog):
         column.addLayout(facts)
         column.addWidget(self._bar)
         column.addWidget(self._verdict)
+        column.addWidget(self._choices)
         column.addSpacing(4)
         column.addLayout(buttons)
         self.setFixedWidth(500)
 
     def _inspect(self, path: Path) -> None:
+        limits = self._limits
+
         def work(_cancel: CancelToken, _report: Report) -> tuple[ModelInfo, int]:
-            return inspect(path), available_nbytes()
+            return inspect(path), headroom_nbytes(limits)
 
         job = BackgroundJob(work)
         job.done.connect(self._on_inspected)
@@ -128,7 +161,7 @@ class LoadSheet(QDialog):
     def _on_inspected(self, found: tuple[ModelInfo, int]) -> None:
         self._info, self._available_nbytes = found
         if self._present is not None:
-            self._available_nbytes += self._present.plan.weights_nbytes
+            self._available_nbytes += self._present.plan.weights_nbytes + latest().kv.total
         info = self._info
         self._title.setText(info.name)
         self._subtitle.setText(
@@ -136,50 +169,92 @@ class LoadSheet(QDialog):
             f"{info.format.value}"
         )
         self._refresh()
-        self._load.setFocus()
+        (self._load if self._load.isEnabled() else self._cancel).setFocus()
 
     def _on_failed(self, error: Exception) -> None:
         self._subtitle.setText("")
         self._say(sentence_of(error), "danger")
 
-    def _on_chosen(self, kv: KVSpec) -> None:
+    def _on_precision(self, kv: KVSpec) -> None:
         self.kv = kv
         self._precision.set_spec(kv)
         self._custom.setText(f"As in the side pane: {kv}")
         self._custom.setVisible(self._precision.is_none_down)
         self._refresh()
 
+    def _on_choice(self, choice: Choice) -> None:
+        match choice:
+            case LowerPrecision(kv):
+                self._on_precision(kv)
+            case ShorterContext(max_context):
+                self.max_context = max_context
+                self._refresh()
+            case SmallerModel(weights_nbytes):
+                self.smaller_wanted.emit(weights_nbytes)
+                self.reject()
+        if self._load.isEnabled():
+            self._load.setFocus()
+
+    def _on_anyway(self) -> None:
+        if confirm_anyway(self, "Load anyway", LOAD_RISK, "Load anyway"):
+            self.anyway = True
+            self.accept()
+
     def _refresh(self) -> None:
         if self._info is None:
             return
-        plan = plan_load(self._info, start_backend(), self.kv, self._available_nbytes)
+        wish = LoadWish(
+            self._info, start_backend(), self.kv, self.max_context, self._available_nbytes, self._limits
+        )
+        refusal: OctavoError | None = None
+        try:
+            self.kv.require_fit(self._info.num_layers, self._info.num_kv_heads)
+            plan = wish.plan(anyway=False)
+        except OctavoError as error:
+            plan, refusal = wish.plan(anyway=True), error
+        self._show_figures(self._info, plan)
+        self._bar.set_plan(plan)
+        self._load.setEnabled(refusal is None)
+        self._show_choices(refusal)
+        self._say(*((str(refusal), "danger") if refusal is not None else self._remark(plan)))
+
+    def _show_figures(self, info: ModelInfo, plan: LoadPlan) -> None:
         where = "" if self._present is None else f" once {self._present.info.name} is ejected"
+        if plan.usable_nbytes < plan.available_nbytes:
+            where += ", as set"
+        share = round(100 * self._limits.safe_share)
+        limit = "none" if self.max_context is None else f"{self.max_context:,} tokens"
         values = (
             format_nbytes(plan.weights_nbytes),
-            format_nbytes(self._info.weights_nbytes),
+            format_nbytes(info.weights_nbytes),
             format_nbytes(plan.kv_nbytes_per_token),
-            format_nbytes(plan.available_nbytes) + where,
+            format_nbytes(plan.usable_nbytes) + where,
             f"{plan.fitting_tokens:,} of {plan.context_tokens:,} tokens",
+            f"{plan.safe_tokens:,} tokens, {share} % of the room",
+            limit,
         )
         for label, text in zip(self._values.values(), values, strict=True):
             label.setText(text)
-        self._bar.set_plan(plan)
-        sentence, kind = self._judge(plan)
-        self._load.setEnabled(kind != "danger")
-        self._say(sentence, kind)
 
-    def _judge(self, plan: LoadPlan) -> tuple[str, str]:
-        assert self._info is not None
-        try:
-            plan.require_fit(self._info)
-            self.kv.require_fit(self._info.num_layers, self._info.num_kv_heads)
-        except OctavoError as error:
-            return str(error), "danger"
+    def _show_choices(self, refusal: OctavoError | None) -> None:
+        is_admission = isinstance(refusal, AdmissionError)
+        if isinstance(refusal, AdmissionError):
+            self._choices.show_choices(refusal.choices, refusal.can_override)
+        self._choices.setVisible(is_admission)
+
+    def _remark(self, plan: LoadPlan) -> tuple[str, str]:
+        """Return what is worth knowing of a plan that fits, and how it is coloured."""
         if plan.fitting_tokens < plan.context_tokens:
             return (
                 f"Memory holds {plan.fitting_tokens:,} of the {plan.context_tokens:,} tokens that the model "
                 "was made for. A lower KV precision holds more.",
                 "warning",
+            )
+        if self.max_context is not None and self.max_context > plan.context_tokens:
+            return (
+                f"The context limit is {self.max_context:,} tokens, and the model was made for "
+                f"{plan.context_tokens:,}.",
+                "muted",
             )
         if plan.dequantize:
             return "On this processor the weights are kept in 32 bits, which makes it much faster.", "muted"
@@ -192,72 +267,6 @@ class LoadSheet(QDialog):
         self._verdict.style().unpolish(self._verdict)
         self._verdict.style().polish(self._verdict)
         self.adjustSize()
-
-
-class MemoryBar(QWidget):
-    """The memory that is available, and how much of it weights and a full context take."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._plan: LoadPlan | None = None
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-
-    def set_plan(self, plan: LoadPlan) -> None:
-        """Show `plan`."""
-        self._plan = plan
-        self.setAccessibleName("Memory plan")
-        self.setAccessibleDescription(
-            ", ".join(f"{name} {format_nbytes(size)}" for name, size, _ in self._parts())
-        )
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        """Return the height of the bar and its legend."""
-        return QSize(200, 20 + self.fontMetrics().height())
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint the bar and the legend below it."""
-        if self._plan is None:
-            return
-        palette = Theme.current().palette
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        clip = QPainterPath()
-        clip.addRoundedRect(0, 0, self.width(), 10, 5, 5)
-        parts = self._parts()
-        whole = max(self._plan.available_nbytes, sum(size for _, size, _ in parts), 1)
-        painter.save()
-        painter.setClipPath(clip)
-        painter.fillRect(0, 0, self.width(), 10, palette.color("border"))
-        left = 0.0
-        for _, size, role in parts:
-            width = self.width() * size / whole
-            painter.fillRect(round(left), 0, max(2, round(width)), 10, palette.color(role))
-            left += width
-        painter.restore()
-        self._paint_legend(painter)
-
-    def _paint_legend(self, painter: QPainter) -> None:
-        palette = Theme.current().palette
-        metrics = self.fontMetrics()
-        left, baseline = 0, 18 + metrics.ascent()
-        for name, size, role in self._parts():
-            text = f"{name} {format_nbytes(size)}"
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(palette.color(role))
-            painter.drawEllipse(left, baseline - 9, 8, 8)
-            painter.setPen(palette.color("text_muted"))
-            painter.drawText(left + 13, baseline, text)
-            left += 13 + metrics.horizontalAdvance(text) + 18
-
-    def _parts(self) -> list[tuple[str, int, str]]:
-        if self._plan is None:
-            return []
-        return [
-            ("Weights", self._plan.weights_nbytes, "accent"),
-            ("Full context", self._plan.kv_nbytes, "info"),
-            ("Reserve", self._plan.reserve_nbytes, "text_faint"),
-        ]
 
 
 def _count(number: int) -> str:

@@ -1,0 +1,204 @@
+"""Messages that do not fit, with a tiny model in a real window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLabel, QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.documents.document import Document
+from app.profiles import BUILT_IN, DocumentMode, Overflow
+from app.store.records import Message, Role
+from engine.admission import AdmissionError, LowerPrecision
+from engine.kv.precision import KVSpec
+from engine.sampling import SamplingParams
+from tests.engine.folders import write_folder
+from tests.ui.conftest import WAIT_MS, Desk
+from ui.engine_worker import EngineState
+from ui.main_window import MainWindow
+
+POSITIONS = 2_048
+SHORT = SamplingParams(temperature=0, max_tokens=8)
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of bytes with 2,048 positions."""
+    return write_folder(tmp_path_factory.mktemp("tiny") / "tiny", max_position_embeddings=POSITIONS)
+
+
+@pytest.fixture
+def window(desk: Desk, tiny_folder: Path) -> MainWindow:
+    return desk.open_with_model(tiny_folder, SHORT)
+
+
+def ask(window: MainWindow, qtbot: QtBot, text: str) -> None:
+    window.composer.set_text(text)
+    window.chat.session.set_draft(text)
+    qtbot.waitUntil(lambda: window.chat._check.use(text).used_tokens is not None, timeout=WAIT_MS)
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+
+
+def wait_for_answer(window: MainWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(
+        lambda: window.chat.stream.conversation_id is None and bool(replies(window)), timeout=WAIT_MS
+    )
+    qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=WAIT_MS)
+
+
+def replies(window: MainWindow) -> list[Message]:
+    return [message for message in window.chat.session.messages if message.role is Role.ASSISTANT]
+
+
+def talk(window: MainWindow, qtbot: QtBot, num_turns: int, length: int) -> None:
+    """Ask and wait for the answers."""
+    for number in range(num_turns):
+        ask(window, qtbot, f"{number} " + "x" * length)
+        qtbot.waitUntil(lambda: len(replies(window)) == number + 1, timeout=WAIT_MS)  # noqa: B023
+        wait_for_answer(window, qtbot)
+
+
+def offered(window: MainWindow) -> dict[str, QPushButton]:
+    """Return the buttons with what would fit, by their words."""
+    panel = window.composer.refusal
+    buttons = [] if panel.isHidden() else panel.findChildren(QPushButton)
+    return {button.text(): button for button in buttons if not button.isHidden()}
+
+
+def said(window: MainWindow) -> str:
+    return " ".join(label.text() for label in window.composer.refusal.findChildren(QLabel))
+
+
+def test_a_long_conversation_is_refused_with_its_oldest_turns_to_leave_out_in_one_click(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.update(max_context=1_024)
+    talk(window, qtbot, 3, 250)
+    text = "y" * 250
+    ask(window, qtbot, text)
+    assert window.composer.text == text
+    assert len(replies(window)) == 3
+    assert "Leave out the 2 oldest turns" in offered(window), (offered(window), said(window))
+    assert "tokens too many" in said(window)
+    offered(window)["Leave out the 2 oldest turns"].click()
+    qtbot.waitUntil(lambda: len(replies(window)) == 4, timeout=WAIT_MS)
+    wait_for_answer(window, qtbot)
+    assert offered(window) == {}
+    assert window.composer.text == ""
+    third_question = window.chat.session.messages[4]
+    conversation_id = window.chat.session.conversation_id
+    assert conversation_id is not None
+    assert window._store.conversation(conversation_id).context_from == third_question.id
+    assert len(window.chat.session.messages) == 8
+
+
+def test_a_profile_that_drops_old_turns_refuses_no_long_conversation_and_says_what_is_left_out(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.update(max_context=1_024, overflow=Overflow.DROP)
+    talk(window, qtbot, 3, 250)
+    text = "y" * 250
+    window.composer.set_text(text)
+    window.chat.session.set_draft(text)
+    window.chat._refresh()
+    qtbot.waitUntil(lambda: "left out" in window.composer._note.text(), timeout=WAIT_MS)
+    announced = window.composer._note.text()
+    ask(window, qtbot, text)
+    assert offered(window) == {}
+    qtbot.waitUntil(lambda: len(replies(window)) == 4, timeout=WAIT_MS)
+    wait_for_answer(window, qtbot)
+    left_out = window.chat.session.messages.index(window.chat.session.read_messages[0]) // 2
+    assert announced == f"The oldest {left_out} turns are left out."
+    assert left_out == 2
+
+
+def test_a_limit_beyond_what_fits_is_said_beside_the_meter_and_kept(window: MainWindow, qtbot: QtBot) -> None:
+    window.profile.update(max_context=12_288)
+    qtbot.waitUntil(lambda: window.composer._note.text() != "", timeout=WAIT_MS)
+    assert window.composer._note.text() == f"Of the limit of 12,288 tokens, {POSITIONS:,} fit."
+    assert window.profile.value.max_context == 12_288
+
+
+def test_a_document_that_is_too_long_can_be_read_in_segments(window: MainWindow, qtbot: QtBot) -> None:
+    conversation = window._store.create_conversation()
+    window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
+    window.chat.open(conversation.id)
+    ask(window, qtbot, "What does it say?")
+    assert "Read in 3 segments" in offered(window)
+    assert window.composer.text == "What does it say?"
+    assert len(window.chat.attachments.attachments) == 1
+    with qtbot.waitSignal(window.chat.stream.busy_changed, timeout=WAIT_MS):
+        offered(window)["Read in 3 segments"].click()
+    assert window.profile.value.document_mode is DocumentMode.SEGMENTS
+    assert window.chat.session.messages[0].text == "What does it say?"
+    assert len(window.chat.session.messages[0].attachments) == 1
+
+
+def test_the_panel_goes_when_the_text_is_edited(window: MainWindow, qtbot: QtBot) -> None:
+    ask(window, qtbot, "y" * 3_000)
+    assert not window.composer.refusal.isHidden()
+    assert offered(window) == {}  # no override where the model has no such positions
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Backspace)
+    assert window.composer.refusal.isHidden()
+
+
+def test_a_refusal_of_the_engine_is_shown_in_its_conversation_and_answered_after_a_choice(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.choose("Chat")
+    talk(window, qtbot, 1, 10)
+    session = window.chat.session
+    assert session.conversation_id is not None
+    question = window._store.add_user_message(session.conversation_id, session.leaf_id, "Second")
+    refused_id = session.conversation_id
+    window.chat.new()
+    four_bit = KVSpec.parse("4; hot=0, warm=0")
+    error = AdmissionError(
+        "It takes too much.", needed_nbytes=2, available_nbytes=1, choices=(LowerPrecision(four_bit, 900),)
+    )
+    window._engine.reply_refused.emit(refused_id, question.id, error)
+    assert window.composer.refusal.isHidden()
+    window.chat.open(refused_id)
+    assert list(offered(window)) == ["Use 4-bit KV cache", "Try again", "Send anyway…"]
+    assert "It takes too much." in said(window)
+    offered(window)["Use 4-bit KV cache"].click()
+    qtbot.waitUntil(lambda: len(replies(window)) == 2, timeout=WAIT_MS)
+    wait_for_answer(window, qtbot)
+    assert replies(window)[-1].parent_id == question.id
+    assert window.profile.value.kv == four_bit
+    assert window.composer.refusal.isHidden()
+    window.chat.new()
+    assert window.profile.value == BUILT_IN[0]
+
+
+def test_all_is_read_again_only_where_it_fits(window: MainWindow, qtbot: QtBot) -> None:
+    window.profile.update(max_context=1_024)
+    talk(window, qtbot, 3, 250)
+    window.chat.session.leave_out(1)
+    assert window.chat.session.context_from is not None
+    window.profile.update(max_context=512)
+    window.view.read_all_requested.emit()
+    assert window.chat.session.context_from is not None
+    assert "the context holds 512" in window.composer._hint_line.text()
+    window.profile.update(max_context=None)
+    window.view.read_all_requested.emit()
+    assert window.chat.session.context_from is None
+    assert window._store.conversations()[0].context_from is None
+
+
+def test_a_conversation_begins_with_the_profile_that_was_chosen_last(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.choose("Code")
+    ask(window, qtbot, "Hello")
+    wait_for_answer(window, qtbot)
+    first = window.chat.session.conversation_id
+    window.chat.new()
+    window.profile.choose("Chat")
+    assert first is not None
+    window.chat.open(first)
+    assert window.profile.value == BUILT_IN[2]
+    assert window.top_bar.profile_button.text() == "Code"

@@ -1,0 +1,147 @@
+"""A message that does not fit: the panel above the composer, and what its buttons do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject, Signal
+
+from app.profiles import DocumentMode
+from engine.admission import (
+    AdmissionError,
+    Choice,
+    DropTurns,
+    InSegments,
+    LowerPrecision,
+    ShorterContext,
+    SmallerModel,
+)
+from ui.admission import SEND_RISK, RefusalPanel, confirm_anyway
+from ui.conversation_session import ConversationSession
+from ui.profiles.current import CurrentProfile
+
+_TITLE = "The message does not fit"
+
+
+@dataclass(frozen=True)
+class _Refused:
+    """What was refused: the message `leaf_id` of the conversation, or with None the text being written."""
+
+    leaf_id: int | None
+    error: AdmissionError
+
+
+class RefusedMessage(QObject):
+    """Remembers for each conversation what was refused in it, shows it while it is open, and tries again.
+
+    The text stays where it is, in the composer or in the conversation, until it is answered.
+
+    Signals:
+        smaller_model_wanted: models are to be shown whose weights take at most so many bytes.
+    """
+
+    smaller_model_wanted = Signal(object)
+
+    def __init__(
+        self,
+        panel: RefusalPanel,
+        session: ConversationSession,
+        profile: CurrentProfile,
+        send: Callable[[bool], None],
+        answer: Callable[[int, bool], None],
+        parent: QObject | None = None,
+    ) -> None:
+        """Make one that sends what is written with `send(anyway)`, and answers a message by `answer`."""
+        super().__init__(parent)
+        self._panel = panel
+        self._session = session
+        self._profile = profile
+        self._send = send
+        self._answer = answer
+        self._refused: dict[int, _Refused] = {}
+        panel.chosen.connect(self._on_choice)
+        panel.again.connect(lambda: self._try_again(anyway=False))
+        panel.anyway.connect(self._on_anyway)
+        panel.dismissed.connect(self.forget)
+
+    @property
+    def is_unsent(self) -> bool:
+        """Whether what is shown is about the text being written."""
+        refused = self._shown
+        return refused is not None and refused.leaf_id is None
+
+    def show_unsent(self, error: AdmissionError) -> None:
+        """Say that the text being written does not fit."""
+        self._remember(self._session.conversation_id, _Refused(None, error))
+
+    def show_unanswered(self, conversation_id: int, leaf_id: int, error: AdmissionError) -> None:
+        """Say that a message that was sent does not fit; when its conversation is open."""
+        self._remember(conversation_id, _Refused(leaf_id, error))
+
+    def forget(self) -> None:
+        """Say no more about the open conversation."""
+        self._refused.pop(self._session.conversation_id or 0, None)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show what was refused in the open conversation, as long as its last message is the one."""
+        refused = self._shown
+        if refused is None:
+            self._panel.dismiss()
+            return
+        is_unsent = refused.leaf_id is None
+        self._panel.show_refusal(_TITLE, self._without_done(refused.error), can_try_again=not is_unsent)
+
+    @property
+    def _shown(self) -> _Refused | None:
+        refused = self._refused.get(self._session.conversation_id or 0)
+        if refused is None or refused.leaf_id in (None, self._session.leaf_id):
+            return refused
+        return None
+
+    def _remember(self, conversation_id: int | None, refused: _Refused) -> None:
+        self._refused[conversation_id or 0] = refused
+        if conversation_id == self._session.conversation_id:
+            self.refresh()
+
+    def _without_done(self, error: AdmissionError) -> AdmissionError:
+        """Leave out reading in segments where that is how documents are read already."""
+        if self._profile.value.document_mode is not DocumentMode.SEGMENTS:
+            return error
+        return AdmissionError(
+            str(error),
+            needed_nbytes=error.needed_nbytes,
+            available_nbytes=error.available_nbytes,
+            choices=tuple(choice for choice in error.choices if not isinstance(choice, InSegments)),
+            can_override=error.can_override,
+        )
+
+    def _on_choice(self, choice: Choice) -> None:
+        match choice:
+            case SmallerModel(nbytes):
+                self.smaller_model_wanted.emit(nbytes)
+                return
+            case LowerPrecision(kv):
+                self._profile.update(kv=kv)
+            case ShorterContext(most):
+                self._profile.update(max_context=most)
+            case InSegments():
+                self._profile.update(document_mode=DocumentMode.SEGMENTS)
+            case DropTurns(count):
+                self._session.leave_out(count)
+        self._try_again(anyway=False)
+
+    def _on_anyway(self) -> None:
+        if confirm_anyway(self._panel.window(), "Send anyway", SEND_RISK, "Send anyway"):
+            self._try_again(anyway=True)
+
+    def _try_again(self, *, anyway: bool) -> None:
+        refused = self._shown
+        self.forget()
+        if refused is None:
+            return
+        if refused.leaf_id is None:
+            self._send(anyway)
+        else:
+            self._answer(refused.leaf_id, anyway)
