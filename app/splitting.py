@@ -75,7 +75,7 @@ class _Segment:
 
     @property
     def text(self) -> str:
-        """The pieces put together."""
+        """The pieces put together; white space around them does not count."""
         return "".join(self.pieces)
 
     def add(self, piece: str) -> bool:
@@ -84,7 +84,8 @@ class _Segment:
         A single character is always taken, however many tokens it is.
         """
         num_tokens = self._count_tokens(piece)
-        if self._num_tokens + num_tokens > self._most_tokens and (self.pieces or len(piece) > 1):
+        fits = self._num_tokens + num_tokens <= self._most_tokens
+        if not fits and (self.pieces or not (len(piece) == 1 or self._fits_alone(piece))):
             return False
         self.pieces.append(piece)
         self._num_tokens += num_tokens
@@ -96,7 +97,10 @@ class _Segment:
             return bool(self.pieces)
         is_row = piece.startswith("|") and "\n" not in piece.rstrip("\n")
         enough = is_row or self._num_tokens >= LEAST_FILL * self._most_tokens
-        return enough and self._count_tokens(piece) <= self._most_tokens
+        return enough and self._fits_alone(piece)
+
+    def _fits_alone(self, text: str) -> bool:
+        return self._count_tokens(text.strip()) <= self._most_tokens
 
     def surplus(self) -> list[str]:
         """Give back pieces from the end, the last one first, while all together are too long after all.
@@ -104,6 +108,6 @@ class _Segment:
         Pieces are counted one by one, and a tokenizer may need a few tokens more for all of them in a row.
         """
         given_back = []
-        while len(self.pieces) > 1 and self._count_tokens(self.text) > self._most_tokens:
+        while len(self.pieces) > 1 and not self._fits_alone(self.text):
             given_back.append(self.pieces.pop())
         return given_back

@@ -118,5 +118,9 @@ def test_segments_are_counted_whole_and_not_piece_by_piece() -> None:
     assert max(map(melting, segments)) <= 9
 
 
+def test_white_space_around_a_segment_takes_no_room() -> None:
+    assert split_text("x" * 10 + " " + "y" * 9, 10, characters) == ["x" * 10, "y" * 9]
+
+
 def test_nothing_is_no_segment() -> None:
     assert split_text("", 10, words) == split_text(" \n\n ", 10, words) == []
