@@ -18,15 +18,22 @@ from PySide6.QtWidgets import QApplication, QWidget
 
 from engine.figures import EngineFigures, KVBytes, Phase
 from engine.guard import Guard, GuardAction, GuardStep
+from engine.kv.page_map import PageCounters, PageMap, SpanKind, TextSpan
+from engine.kv.precision import BitsPair, Tier
+from engine.kv.usage import PageInfo
 from engine.memory import MemorySample, PressureLevel
 from engine.memory_limits import MemoryLimits
 from ui.inspector.memory.panel import MemoryPanel
+from ui.inspector.pages.panel import PagesPanel
 from ui.memory_watch import MemoryWatch
 from ui.theme import Theme
 
 FRAMES = 300
 FRAMES_PER_S = 30
 _WIDTH = 300
+_PAGES, _PAGE_TOKENS = 4096, 256
+_TOKENS = (1,) * _PAGE_TOKENS
+_BITS = {layer: (BitsPair(4, 4),) * 8 for layer in range(36)}
 _MB = 1_000_000
 
 
@@ -57,6 +64,8 @@ def scenes() -> list[Scene]:
     return [
         memory_scene("Memory, a new sample each second", frames_per_sample=FRAMES_PER_S),
         memory_scene("Memory, a new sample each frame", frames_per_sample=1),
+        pages_scene(f"Pages, {_PAGES:,}, a new map twice a second", frames_per_map=FRAMES_PER_S // 2),
+        pages_scene(f"Pages, {_PAGES:,}, a new map each frame", frames_per_map=1),
     ]
 
 
@@ -76,6 +85,18 @@ def memory_scene(name: str, *, frames_per_sample: int) -> Scene:
             watch.sampled.emit(_sample(3600 + frame))
 
     watch.setParent(panel)
+    return Scene(name, panel, step)
+
+
+def pages_scene(name: str, *, frames_per_map: int) -> Scene:
+    """Return the Pages panel with thousands of pages, an eighth of which change with each map."""
+    panel = PagesPanel()
+    panel.set_pages(_page_map(0), True)
+
+    def step(frame: int) -> None:
+        if frame % frames_per_map == 0:
+            panel.set_pages(_page_map(frame), True)
+
     return Scene(name, panel, step)
 
 
@@ -132,6 +153,36 @@ def _sample(second: int) -> MemorySample:
         reason="6.0 GB are free and swap is quiet.",
     )
     return dataclasses.replace(quiet, available_nbytes=quiet.available_nbytes - grown * _MB)
+
+
+def _page_map(frame: int) -> PageMap:
+    """Return a long document and an answer; every sixteenth page, another one each time, is read much."""
+    pages = tuple(_page(number, is_hot=number % 16 == frame % 16) for number in range(_PAGES))
+    tokens = _PAGES * _PAGE_TOKENS
+    spans = (
+        TextSpan(SpanKind.DOCUMENT, "A long document", 0, tokens // 2),
+        TextSpan(SpanKind.ASSISTANT, "A long answer", tokens // 2, tokens),
+    )
+    counters = PageCounters(hits=frame)
+    return PageMap(pages, _PAGE_TOKENS, True, (1,) * 99, tokens + 99, frame, spans, counters, 8, 0.9)
+
+
+def _page(number: int, *, is_hot: bool) -> PageInfo:
+    tier = Tier.WARM if is_hot else Tier.COLD
+    start = number * _PAGE_TOKENS
+    return PageInfo(
+        number=number,
+        tier=tier,
+        tokens=_TOKENS,
+        first_position=start,
+        last_position=start + _PAGE_TOKENS - 1,
+        nbytes=1 * _MB,
+        heat=0.002 if is_hot else 0.0001,
+        last_access=0,
+        pinned=number % 100 == 0,
+        references=1 + (number % 50 == 0),
+        bits=_BITS,
+    )
 
 
 if __name__ == "__main__":

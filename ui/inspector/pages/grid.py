@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,9 +84,16 @@ class PageGrid:
         offset = row * self.columns + column
         return self._firsts[group] + offset if row >= 0 and offset < self.counts[group] else None
 
-    def between(self, top: int, bottom: int) -> range:
-        """Return the cells of the rows from `top` to `bottom`, and some next to them."""
-        return range(self._first_below(top), self._first_below(bottom + self.pitch))
+    def between(self, top: int, bottom: int) -> Iterator[tuple[int, int, int]]:
+        """Yield the cells of the rows with pixels from `top` to `bottom`: number, left and top."""
+        for group in self.groups_between(top, bottom):
+            first, start = self._firsts[group], self._tops[group] + self.heading_height
+            rows = -(-self.counts[group] // self.columns)
+            low = max(0, (top - start) // self.pitch)
+            for row in range(low, min(rows, (bottom - start) // self.pitch + 1)):
+                y, offset = start + row * self.pitch, row * self.columns
+                for column in range(min(self.columns, self.counts[group] - offset)):
+                    yield first + offset + column, column * self.pitch, y
 
     def groups_between(self, top: int, bottom: int) -> range:
         """Return the groups that have pixels from `top` to `bottom`."""
@@ -105,16 +113,6 @@ class PageGrid:
         last = self.counts[group] - 1
         start = 0 if direction > 0 else last - last % self.columns
         return self._firsts[group] + min(start + column, last)
-
-    def _first_below(self, y: int) -> int:
-        """Return the first cell of the row at `y`, or of the next row below it."""
-        group = bisect_right(self._tops, y) - 1
-        if group < 0:
-            return 0
-        if group >= len(self.counts):
-            return self.num_cells
-        row = max(0, (y - self._tops[group] - self.heading_height) // self.pitch)
-        return self._firsts[group] + min(row * self.columns, self.counts[group])
 
     @cached_property
     def _firsts(self) -> list[int]:

@@ -49,11 +49,17 @@ def _owners(counts: Sequence[int], spans: Sequence[TextSpan]) -> Iterator[int | 
         stop = start + count
         while number < len(spans) and spans[number].stop <= start:
             number += 1
-        shares: dict[int | None, int] = {None: count}
-        for at in range(number, len(spans)):
-            if spans[at].start >= stop:
-                break
-            shares[at] = min(stop, spans[at].stop) - max(start, spans[at].start)
-            shares[None] -= shares[at]
-        yield max(shares, key=lambda owner: (shares[owner], owner is not None))
+        is_inside = number < len(spans) and spans[number].start <= start and stop <= spans[number].stop
+        yield number if is_inside else _winner(start, stop, number, spans)
         start = stop
+
+
+def _winner(start: int, stop: int, number: int, spans: Sequence[TextSpan]) -> int | None:
+    """Return the span, from `number` on, that most tokens from `start` to `stop` are of."""
+    shares: dict[int | None, int] = {None: stop - start}
+    for at in range(number, len(spans)):
+        if spans[at].start >= stop:
+            break
+        shares[at] = min(stop, spans[at].stop) - max(start, spans[at].start)
+        shares[None] -= shares[at]
+    return max(shares, key=lambda owner: (shares[owner], owner is not None))

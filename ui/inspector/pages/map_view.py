@@ -174,8 +174,11 @@ class PageMapView(QWidget):
         painter = QPainter(self)
         for group in self._grid.groups_between(event.rect().top(), event.rect().bottom()):
             paint_heading(painter, self._grid.heading(group), self._groups[group])
-        for index in self._grid.between(event.rect().top(), event.rect().bottom()):
-            painter.drawPixmap(self._grid.rect(index).topLeft(), self.picture(index))
+        cells, looks = self._cells(), self._looks
+        for index, x, y in self._grid.between(event.rect().top(), event.rect().bottom()):
+            is_page = index < len(looks)
+            picture = cells.picture(looks[index]) if is_page else cells.open_picture(self._open_fill)
+            painter.drawPixmap(x, y, picture)
         self._paint_rings(painter)
 
     def _paint_rings(self, painter: QPainter) -> None:

@@ -114,10 +114,8 @@ class PagesPanel(QWidget):
         self._show_card()
 
     def _empty_words(self) -> str:
-        if self._loaded is None:
-            return _NO_MODEL
         if self._pages is None or not cell_tokens(self._pages):
-            return _NO_CONVERSATION
+            return _NO_MODEL if self._loaded is None else _NO_CONVERSATION
         return "" if self._pages.is_paged else _NO_PAGES
 
     def _on_shown(self) -> None:

@@ -58,11 +58,13 @@ def test_what_is_to_be_painted_in_a_strip_includes_all_cells_that_it_shows(
     top = data.draw(st.integers(0, grid.height))
     strip = QRect(0, top, grid.width, data.draw(st.integers(1, 300)))
 
-    chosen = grid.between(strip.top(), strip.bottom())
+    chosen = list(grid.between(strip.top(), strip.bottom()))
 
-    shown = {index for index, rect in enumerate(placed(grid)) if rect.intersects(strip)}
-    assert shown <= set(chosen)
+    rects = placed(grid)
+    shown = {index for index, rect in enumerate(rects) if rect.intersects(strip)}
+    assert shown <= {index for index, _, _ in chosen}
     assert len(chosen) <= len(shown) + 4 * grid.columns
+    assert all((x, y) == (rects[index].x(), rects[index].y()) for index, x, y in chosen)
     headings = {group for group in range(len(grid.counts)) if grid.heading(group).intersects(strip)}
     assert headings <= set(grid.groups_between(strip.top(), strip.bottom()))
 
