@@ -27,7 +27,7 @@ from engine.loader import load_model
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from engine.requests import GenerationRequest, LoadedModel
+from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.session import Session
 from engine.template_cost import measure_template
 
@@ -146,6 +146,14 @@ class Engine:
             AdmissionError: it does not fit into `max_context` or into the memory that there is now.
         """
         self._require_session().admit(request)
+
+    def measure(self, request: GenerationRequest) -> PromptSize:
+        """Return how long a request's prompt is, and the context that there is for it now.
+
+        Raises:
+            ModelError: no model is loaded.
+        """
+        return self._require_session().measure(request)
 
     def turns_to_leave_out(self, request: GenerationRequest) -> int:
         """Return how many of the oldest turns of a request to leave out, so that the rest fits; 0 for none.

@@ -65,7 +65,8 @@ class GenerationStats:
     that were read, not the reused ones. `ttft_s` runs from the request to the first token. `kv` is the
     precision that was asked for, as `KVSpec` writes it, `kv_usage` what is held, None for a reply that was
     stored before that was known, and `kv_note` a sentence where some layers could not take that precision.
-    `left_out_turns` are the oldest turns that the model did not read, or no longer has.
+    `left_out_turns` are the oldest turns that the model did not read, or no longer has. `segments` are the
+    parts in which documents were read that did not fit whole, 0 where all was read at once.
     """
 
     prompt_tokens: int
@@ -80,6 +81,7 @@ class GenerationStats:
     stop_reason: StopReason
     kv_note: str | None = None
     left_out_turns: int = 0
+    segments: int = 0
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,14 @@ class LoadedModel:
 
 
 @dataclass(frozen=True)
+class PromptSize:
+    """Tokens of the prompt that a request makes, and of the context that there is for prompt and answer."""
+
+    num_tokens: int
+    limit_tokens: int
+
+
+@dataclass(frozen=True)
 class GenerationRequest:
     """What to answer and how.
 

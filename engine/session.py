@@ -29,7 +29,7 @@ from engine.model import Model
 from engine.prefill import read_again
 from engine.relief import IdleRelief, ReplyRelief, spill_idle
 from engine.reply_admission import FollowedPrecision, Question, require_rebuild_fits
-from engine.requests import GenerationRequest, LoadedModel
+from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.spans import Prompt
 from engine.turns import TurnTrimmer, common_prefix, without_oldest
 
@@ -87,6 +87,11 @@ class Session:
         """Do what `Engine.turns_to_leave_out` says."""
         _, question = self._question(request)
         return question.surplus_turns(request.sampling.max_tokens, request.anyway)
+
+    def measure(self, request: GenerationRequest) -> PromptSize:
+        """Do what `Engine.measure` says."""
+        _, question = self._question(request)
+        return PromptSize(question.num_tokens, question.limit_tokens)
 
     def admit(self, request: GenerationRequest) -> Admitted:
         """Do what `Engine.admit` says; return what was found out."""
