@@ -11,9 +11,9 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from app.context import ConversationContext
+from app.document_prompt import document_ranges, message_text
 from app.profiles import DocumentMode, Overflow
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
@@ -25,11 +25,8 @@ from engine.events import Finished, GenerationEvent, GenerationStats, StopReason
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
-from engine.spans import DocumentRange
 
 log = logging.getLogger(__name__)
-
-_BETWEEN = "\n\n"
 
 SAVE_INTERVAL_S = 0.5
 """A reply is saved with the first token after this long, which keeps a kill from costing a second of it."""
@@ -74,39 +71,6 @@ class ReplyEnded:
 
 
 ReplyEvent = ReplyStarted | GenerationEvent | ReplyEnded
-
-
-def document_text(title: str, text: str) -> str:
-    """Return what the model reads for a document."""
-    return f"Document: {title}\n\n{text.strip()}\n\n(End of the document.)"
-
-
-class TitledText(Protocol):
-    """A document or an attachment: what a model reads of it."""
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-
-    @property
-    def text(self) -> str:
-        """What is in it."""
-
-
-def message_text(text: str, documents: Sequence[TitledText]) -> str:
-    """Return what the model reads for a message: its documents first, so that they stay a shared prefix."""
-    parts = [document_text(document.title, document.text) for document in documents]
-    return _BETWEEN.join([*parts, text] if text else parts)
-
-
-def document_ranges(documents: Sequence[TitledText]) -> tuple[DocumentRange, ...]:
-    """Return where the documents of a message stand in its `message_text`."""
-    ranges, start = [], 0
-    for document in documents:
-        stop = start + len(document_text(document.title, document.text))
-        ranges.append(DocumentRange(document.title, start, stop))
-        start = stop + len(_BETWEEN)
-    return tuple(ranges)
 
 
 def prompt_messages(path: Sequence[Message], system_prompt: str) -> tuple[ChatMessage, ...]:

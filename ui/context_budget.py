@@ -6,7 +6,8 @@ import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from app.chat import message_text, prompt_messages
+from app.chat import prompt_messages
+from app.document_prompt import message_text
 from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Attachment, Message
 from engine.engine import LoadedModel

@@ -15,10 +15,9 @@ from app.chat import (
     ReplyEvent,
     ReplySettings,
     ReplyStarted,
-    document_text,
-    message_text,
     prompt_messages,
 )
+from app.document_prompt import document_text, message_text
 from app.documents.document import Document
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
