@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from engine.errors import OctavoError
+
+MOST_NBYTES = 10**15
+"""The largest size that may be asked for, a million gigabytes."""
+
+_UNITS = "kmgt"
+_SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?))?b?", re.IGNORECASE | re.ASCII)
+
 
 def format_nbytes(nbytes: int) -> str:
     """Return bytes for people, in powers of 1000 as their names say: `98 MB`, `1.5 GB`."""
@@ -13,6 +23,22 @@ def format_nbytes(nbytes: int) -> str:
         if size < 999.5:
             return f"{size:.1f} {unit}" if size < 9.95 or unit == "GB" else f"{size:.0f} {unit}"
     return f"{size:,.0f} GB"
+
+
+def parse_nbytes(text: str) -> int:
+    """Return the bytes that `16G`, `1.5GB`, `800M` or `16GiB` mean: powers of 1000, with an i of 1024.
+
+    Raises:
+        OctavoError: it is no size, or one that is 0 or larger than any memory.
+    """
+    match = _SIZE.fullmatch(text.strip())
+    nbytes = 0.0
+    if match is not None:
+        power = _UNITS.index(match[2].lower()) + 1 if match[2] else 0
+        nbytes = float(match[1]) * (1024 if match[3] else 1000) ** power
+    if not 1 <= nbytes <= MOST_NBYTES:
+        raise OctavoError(f"“{text[:40]}” is no size of memory; write it as 16G, 1.5GB, 800M or 16GiB.")
+    return int(nbytes)
 
 
 def first_line(error: BaseException) -> str:

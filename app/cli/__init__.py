@@ -16,6 +16,7 @@ COMMANDS = {
     "doctor": "app.cli.doctor:doctor",
     "extract": "app.cli.extract:extract",
     "models": "app.cli.models:models",
+    "plan": "app.cli.plan:plan",
     "monitor": "app.cli.monitor:monitor",
 }
 

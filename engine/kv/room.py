@@ -52,20 +52,18 @@ class OwnCache:
 def kv_nbytes(spec: KVSpec, num_tokens: int, shapes: Sequence[LayerShape], activation_nbytes: int) -> float:
     """Return the most bytes that a cache takes while a text grows to this many tokens.
 
-    Never less for a longer text. Counted are the open page, whole; the pages by tier as `TierPolicy` gives
-    them to a text in which none is pinned; the room that pools then have to spare; and the bounds of keys
-    that an attention budget takes. A shape for every layer of the model, in order.
+    Never less for a longer text. Counted are the open page, as if it were full; the pages by tier as
+    `TierPolicy` gives them to a text in which none is pinned; the room that pools then have to spare; and the
+    bounds of keys that an attention budget takes. A shape for every layer of the model, in order.
     """
-    pages = num_tokens // spec.page_tokens
-    # The first page is hot for longest, so that the page with which it goes warm may leave less than before.
-    while_first_is_hot = min(pages, spec.hot_pages + spec.warm_pages - spec.warm_pages // 2)
-    tiers = [pages_by_tier(spec, most) for most in {pages, while_first_is_hot}]
+    before, now = max(0, num_tokens - 1) // spec.page_tokens, num_tokens // spec.page_tokens
     nbytes = 0.0
     for (shape, bits), num_layers in _layers(spec, tuple(shapes)).items():
         numbers = shape.num_kv_heads * (shape.key_dim + shape.value_dim)
         open_nbytes = spec.page_tokens * numbers * activation_nbytes
-        sealed = max(_sealed_nbytes(spec, each, shape, bits, activation_nbytes) for each in tiers)
-        nbytes += num_layers * (open_nbytes + sealed)
+        # The last page is most while it is still open, or where the pools grew for it when it was sealed.
+        while_open = open_nbytes + _most_sealed_nbytes(spec, before, shape, bits, activation_nbytes)
+        nbytes += num_layers * max(while_open, _most_sealed_nbytes(spec, now, shape, bits, activation_nbytes))
     return nbytes
 
 
@@ -101,6 +99,16 @@ def _layers(spec: KVSpec, shapes: tuple[LayerShape, ...]) -> Counter[tuple[Layer
         (shape, tuple(spec.bits(layer, head) for head in range(shape.num_kv_heads)))
         for layer, shape in enumerate(shapes)
     )
+
+
+def _most_sealed_nbytes(
+    spec: KVSpec, pages: int, shape: LayerShape, bits: Sequence[BitsPair], activation_nbytes: int
+) -> float:
+    """Return the most bytes of one layer's pools while a text grows to this many sealed pages."""
+    # The first page is hot for longest, so that the page with which it goes warm may leave less than before.
+    while_first_is_hot = min(pages, spec.hot_pages + spec.warm_pages - spec.warm_pages // 2)
+    tiers = [pages_by_tier(spec, most) for most in {pages, while_first_is_hot}]
+    return max(_sealed_nbytes(spec, each, shape, bits, activation_nbytes) for each in tiers)
 
 
 def _sealed_nbytes(

@@ -82,9 +82,9 @@ def test_what_the_weights_leave_is_the_context_that_fits() -> None:
     room = RESERVE_NBYTES + info.weights_nbytes + 5 * 256 * 163_840
     plan = plan_load(info, METAL, KVSpec.parse("16"), room)
     assert plan.fits
-    assert plan.fitting_tokens == 5 * 256 - 1
+    assert plan.fitting_tokens == 5 * 256
     assert plan.kv_nbytes == 5 * 256 * 163_840
-    assert plan_load(info, METAL, KVSpec.parse("16"), room - 1).fitting_tokens == 4 * 256 - 1
+    assert plan_load(info, METAL, KVSpec.parse("16"), room - 1).fitting_tokens == 4 * 256
     assert not plan.dequantize
 
 

@@ -69,12 +69,13 @@ def test_pages_are_planned_in_the_tiers_that_the_policy_gives_them(hot: int, war
 @given(st.integers(0, 9), st.integers(0, 9), st.sampled_from(["2", "4", "k8v3", "1:16, 0:3; attend=2"]))
 def test_a_longer_text_never_takes_less(hot: int, warm: int, rules: str) -> None:
     spec = dataclasses.replace(KVSpec.parse(rules), hot_pages=hot, warm_pages=warm)
-    planned = [kv_nbytes(spec, pages * spec.page_tokens, LAYER_SHAPES, 4) for pages in range(40)]
+    planned = [kv_nbytes(spec, 64 * quarters, LAYER_SHAPES, 4) for quarters in range(160)]
     assert planned == sorted(planned)
-    assert planned[-1] == kv_nbytes(spec, 40 * spec.page_tokens - 1, LAYER_SHAPES, 4)
+    # A page that is begun counts as a whole one.
+    assert planned[-1] == kv_nbytes(spec, 39 * spec.page_tokens + 1, LAYER_SHAPES, 4)
 
 
 def test_many_hot_pages_are_planned_at_16_bits() -> None:
     # 100 pages of 256 tokens and the open one, at 2 layers x 2 heads x 128 numbers x 4 bytes. A growth step
     # is 6 pages then, one of which is the page that it is taken for.
-    assert kv_nbytes(KVSpec.parse("2; hot=9999"), 25_600, LAYER_SHAPES, 4) == (1 + 100 + 5) * 256 * 2_048
+    assert kv_nbytes(KVSpec.parse("2; hot=9999"), 25_601, LAYER_SHAPES, 4) == (1 + 100 + 5) * 256 * 2_048

@@ -1,0 +1,90 @@
+"""`octavo plan`: what a model would take in memory and what fits, before anything is loaded."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import click
+
+from app.cli.csv_file import csv_content
+from app.cli.memory_size import MemorySize
+from app.cli.output_file import OUTPUT_FILE, require_writable, write_files
+from app.cli.plan_report import csv_rows, report, summary
+from app.memory_plan import plan_memory
+from app.models.inspection import inspect, inspect_without_weights, is_bare_config
+from app.models.library import ModelLibrary
+from app.paths import AppPaths
+from app.settings import DEFAULT_KV
+from engine.backend import Backend, Device, start_backend
+from engine.kv.precision import PRESETS, KVSpec
+from engine.memory import available_nbytes
+from engine.memory_limits import MemoryLimits
+from engine.model_info import ModelInfo
+
+DEVICES = {device.value.lower(): device for device in Device}
+
+
+@click.command()
+@click.argument("model")
+@click.option(
+    "--kv",
+    help=f"KV cache precision: 8, k8v4, '0-7:8, 8-:4', {', '.join(PRESETS)}.  [default: {DEFAULT_KV}]",
+)
+@click.option(
+    "--context", type=click.IntRange(1), help="Tokens of prompt and answer together.  [default: the model's]"
+)
+@click.option(
+    "--memory", type=MemorySize(), help="Memory to plan with, such as 16G.  [default: what is free here]"
+)
+@click.option(
+    "--reserve", type=MemorySize(), help="Memory that is kept free beside weights and cache.  [default: 1GiB]"
+)
+@click.option(
+    "--device", type=click.Choice(list(DEVICES)), help="Plan for another computer's.  [default: this one's]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
+@click.option("--csv", "csv_file", type=OUTPUT_FILE, help="Write a line for each precision and context.")
+def plan(
+    model: str,
+    kv: str | None,
+    context: int | None,
+    memory: int | None,
+    reserve: int | None,
+    device: str | None,
+    as_json: bool,
+    csv_file: Path | None,
+) -> None:
+    """Tell what MODEL takes in memory and how long a context fits, without loading it.
+
+    MODEL is a model's id, name or path: a GGUF file, an MLX folder, or a config.json alone.
+    """
+    if csv_file:
+        require_writable(csv_file, "--csv")
+    spec = DEFAULT_KV if kv is None else KVSpec.parse(kv)
+    limits = MemoryLimits() if reserve is None else MemoryLimits(reserve_nbytes=reserve)
+    info = _inspected(model)
+    spec.require_fit(info.num_layers, info.num_kv_heads)
+    result = plan_memory(
+        info,
+        start_backend() if device is None else Backend(DEVICES[device], None),
+        spec,
+        available_nbytes() if memory is None else memory,
+        context=context,
+        limits=limits,
+    )
+    try:
+        click.echo(json.dumps(summary(result), indent=2) if as_json else report(result, memory is None))
+    finally:  # a reader that went away costs the table, not the file
+        if csv_file:
+            write_files({csv_file: lambda: csv_content(csv_rows(result))})
+
+
+def _inspected(model: str) -> ModelInfo:
+    """Return what is known of a model of the library, of one that lies elsewhere, or of a bare config."""
+    path = Path(model).expanduser()
+    if model and is_bare_config(path):
+        return inspect_without_weights(path)
+    found = ModelLibrary(AppPaths.from_environment()).find(model)
+    return dataclasses.replace(inspect(found.path), name=found.title)

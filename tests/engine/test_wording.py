@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import pytest
+
+from engine.errors import OctavoError
+from engine.wording import MOST_NBYTES, parse_nbytes
+
+
+@pytest.mark.parametrize(
+    ("text", "nbytes"),
+    [
+        ("16G", 16 * 10**9),
+        ("1.5GB", 1_500_000_000),
+        (" 800 m ", 800_000_000),
+        ("16GiB", 16 * 2**30),
+        ("2tib", 2 * 2**40),
+        (".5k", 500),
+        ("4096", 4096),
+        ("1000T", MOST_NBYTES),
+    ],
+)
+def test_sizes_are_powers_of_1000_and_with_an_i_of_1024(text: str, nbytes: int) -> None:
+    assert parse_nbytes(text) == nbytes
+
+
+@pytest.mark.parametrize(
+    "text", ["", "G", "0", "0.4", "-1G", "16X", "1e9", "16 G B", "1..5G", "nan", "١٦G", "1001T", "9" * 5000]
+)
+def test_what_is_no_size_is_refused_with_how_to_write_one(text: str) -> None:
+    with pytest.raises(OctavoError, match=r"^“.{0,40}” is no size of memory; write it as 16G, 1.5GB, 800M"):
+        parse_nbytes(text)
