@@ -11,6 +11,7 @@ import mlx.core as mx
 from engine.guard import Guard, GuardAction, GuardStep
 from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
+from engine.memory_linux import trim_heap
 from engine.prefill_chunks import ChunkSize
 from engine.turns import Cut, TurnTrimmer
 from engine.wording import format_nbytes
@@ -69,6 +70,8 @@ class Ladder:
         for step in GuardStep:
             if self._height < step <= height and step in self._take:
                 yield from _told(step, False, reason, self._take[step]())
+        if height > self._height:
+            trim_heap()  # the steps leave MLX's small buffers free, and glibc keeps those
         for step in reversed(GuardStep):
             if height < step <= self._height and step in self._undo:
                 yield from _told(step, True, reason, self._undo[step]())
