@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from app.cli.bench_guard import guard
 from app.cli.csv_file import csv_content
 from app.cli.kv_report import csv_row, report
 from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable, write_files
@@ -43,6 +44,9 @@ _answer_tokens = click.option(
 @click.group()
 def bench() -> None:
     """Measure speed and quality on this computer."""
+
+
+bench.add_command(guard)
 
 
 @bench.command()
