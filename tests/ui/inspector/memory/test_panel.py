@@ -157,6 +157,8 @@ def test_a_reply_that_waits_can_be_told_to_go_on(
     assert not button(panel, "Go on anyway").isEnabled()
     watch.take_action(GuardAction(GuardStep.PAUSE, True, "", "The reply goes on."))
     assert not panel.pause.isVisible()
+    watch.take_action(GuardAction(GuardStep.PAUSE, False, "memory is gone", "The reply waits again."))
+    assert button(panel, "Go on anyway").isEnabled()
 
 
 def test_a_pause_is_over_once_the_engine_does_something_else(panel: MemoryPanel, watch: MemoryWatch) -> None:
