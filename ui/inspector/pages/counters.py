@@ -78,7 +78,9 @@ class CaughtBar(QWidget):
         self._value.setText(_value_text(page_map))
         self._bar.setVisible(is_limited)
         self._bar.show_share(caught if is_limited else None, is_low)
-        self._words.setText(f"Less than {ENOUGH_CAUGHT:.0%}: let it read more pages." if is_low else "")
+        self._words.setText(
+            f"Less than {ENOUGH_CAUGHT:.0%}. Raise the attention budget in Precision." if is_low else ""
+        )
         self._words.setVisible(is_low)
         for label in (self._value, self._words):
             kind = "warning" if is_low else ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.kv.page_map import PageMap, TextSpan
-from engine.kv.precision import BitsPair
+from engine.kv.precision import BitsPair, Tier
 from engine.kv.usage import PageInfo
 from engine.wording import format_nbytes
 from ui.inspector.pages.looks import state_of
@@ -80,7 +80,7 @@ def _page_rows(page_map: PageMap, page: PageInfo) -> tuple[tuple[str, str], ...]
     }
     if page.references > 1:
         rows["Shared"] = f"in {page.references:,} places"
-    rows["Pinned"] = "yes, kept a tier higher" if page.pinned else "no"
+    rows["Pinned"] = _pin_text(page)
     return tuple(rows.items())
 
 
@@ -98,6 +98,13 @@ def _heat_text(heat: float) -> str:
     if not heat:
         return "not measured yet"
     return "less than 0.1% of the attention" if heat < 0.001 else f"{heat:.1%} of the attention"
+
+
+def _pin_text(page: PageInfo) -> str:
+    """Return whether a page is pinned, and that lost bits do not come back by that."""
+    if not page.pinned:
+        return "no"
+    return "yes; lost bits come back when it is read again" if page.tier is Tier.COLD else "yes"
 
 
 def _access_text(last_access: int, num_decoded: int) -> str:

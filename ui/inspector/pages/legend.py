@@ -46,6 +46,7 @@ class PagesLegend(QWidget):
         states = Counter(look.state for look in looks)
         for state, item in self._states.items():
             item.show_text(f"{state.value} {states[state]:,}")
+        self._states[PageState.DISK].setVisible(states[PageState.DISK] > 0)
         self._shared.show_text(f"shared {sum(look.shared for look in looks):,}")
         self._pinned.show_text(f"pinned {sum(look.pinned for look in looks):,}")
 

@@ -34,7 +34,7 @@ def test_a_page_is_described() -> None:
         "Heat": "3.1% of the attention",
         "Last read": "120 tokens ago",
         "Shared": "in 3 places",
-        "Pinned": "yes, kept a tier higher",
+        "Pinned": "yes; lost bits come back when it is read again",
     }
     assert details.beginning == bytes(shown.tokens).decode().strip()
 
@@ -49,6 +49,12 @@ def test_the_open_page_is_described() -> None:
         "Bits": "16 in all layers, until the page is full",
     }
     assert details.beginning == "Owls hunt at"
+
+
+def test_a_pinned_page_that_has_its_bits_promises_nothing() -> None:
+    details = describe_page(page_map(page(0, Tier.WARM, pinned=True)), 0, None, None)
+
+    assert dict(details.rows)["Pinned"] == "yes"
 
 
 def test_what_is_not_known_yet_is_said_so() -> None:

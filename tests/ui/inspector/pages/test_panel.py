@@ -128,6 +128,8 @@ def test_the_legend_counts_what_it_explains(panel: PagesPanel) -> None:
         "much",
     ):
         assert text in words(panel).split(" | ")
+    panel.set_pages(page_map(page(0)), True)
+    assert "on disk" not in words(panel)
 
 
 @pytest.mark.parametrize(
