@@ -63,7 +63,8 @@ class LimitsEditor(QWidget):
         self._reset.clicked.connect(lambda: self._change(MemoryLimits()))
         self._lay_out()
         WheelGuard(self).guard(self._most, self._reserve, self._share)
-        self.set_limits(self.limits)
+        self._show(self.limits)
+        self._say("")
 
     @property
     def word(self) -> str:
@@ -71,7 +72,12 @@ class LimitsEditor(QWidget):
         return self._word.text()
 
     def set_limits(self, limits: MemoryLimits) -> None:
-        """Show `limits`, silently."""
+        """Show `limits`, silently; those that are shown already leave what is typed and said."""
+        if limits != self.limits:
+            self._show(limits)
+            self._say("")
+
+    def _show(self, limits: MemoryLimits) -> None:
         self.limits = limits
         has_most = limits.most_nbytes is not None
         with (
@@ -89,13 +95,12 @@ class LimitsEditor(QWidget):
         if is_default and self.window().focusWidget() is self._reset:
             self._reserve.setFocus()  # else Qt moves on to a field outside, which takes what is typed
         self._reset.setEnabled(not is_default)
-        self._say("")
 
     def set_total(self, nbytes: int) -> None:
         """Take the memory of this computer, which bounds the values."""
         if nbytes != self._total_nbytes:
             self._total_nbytes = nbytes
-            self.set_limits(self.limits)
+            self._show(self.limits)
 
     def _lay_out(self) -> None:
         reserve, share = QLabel("Keep free"), QLabel("Safe context")
@@ -147,7 +152,7 @@ class LimitsEditor(QWidget):
 
     def _change(self, limits: MemoryLimits, word: str = "") -> None:
         is_other = limits != self.limits
-        self.set_limits(limits)
+        self._show(limits)
         self._say(word)
         if is_other:
             self.limits_changed.emit(limits)

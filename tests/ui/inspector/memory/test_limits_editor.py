@@ -96,3 +96,20 @@ def test_reset_brings_the_defaults_back(editor: LimitsEditor) -> None:
     editor.findChild(QPushButton).click()
     assert seen == [MemoryLimits()]
     assert not editor.findChild(QPushButton).isEnabled()
+
+
+def test_a_word_stays_when_the_settings_answer_with_what_was_set(editor: LimitsEditor) -> None:
+    editor.limits_changed.connect(editor.set_limits)
+    editor._share.setValue(3)
+    editor.set_limits(MemoryLimits(safe_share=0.1))
+    assert editor.word == "It can be from 10 to 100 %."
+    editor.set_limits(MemoryLimits())
+    assert editor.word == ""
+
+
+def test_what_is_being_typed_stays_when_other_settings_change(qtbot: QtBot, editor: LimitsEditor) -> None:
+    editor._reserve.setFocus()
+    editor._reserve.selectAll()
+    qtbot.keyClicks(editor._reserve, "3")
+    editor.set_limits(MemoryLimits())
+    assert editor._reserve.lineEdit().text().startswith("3")
