@@ -14,7 +14,7 @@ from pathlib import Path
 from app.chat import ChatService, ReplyEnded, ReplySettings
 from app.profiles import Overflow
 from app.store.conversations import ConversationStore
-from app.store.records import MessageState
+from app.store.records import Message, MessageState
 from engine.backend import start_backend
 from engine.bench.guard import (
     ANSWER_TOKENS,
@@ -42,15 +42,22 @@ PATIENCE_S = 15.0
 """A reply that is paused for longer than this is let go on, as a user would."""
 
 
-def bench_guard(plan: GuardBenchPlan, on_event: Callable[[GuardEvent], None]) -> GuardBench:
-    """Hold the conversation twice, and tell of each step of the guard as it is taken.
+def bench_guard(
+    plan: GuardBenchPlan,
+    on_event: Callable[[GuardEvent], None],
+    questions: Sequence[str] | None = None,
+) -> GuardBench:
+    """Hold a conversation twice, and tell of each step of the guard as it is taken.
+
+    Without `questions` it is about the benches' own text, 7,000 tokens of it.
 
     Raises:
         OctavoError: the model cannot be loaded, or its context is too short.
     """
-    free = _hold(plan, None, on_event)
+    asked = long_questions() if questions is None else questions
+    free = _hold(plan, asked, None, on_event)
     most = free.begun_nbytes + int(plan.share * (free.most_taken_nbytes - free.begun_nbytes))
-    return GuardBench(free, _hold(plan, most, on_event))
+    return GuardBench(free, _hold(plan, asked, most, on_event))
 
 
 def long_questions(text: str = TEXT, num_turns: int = NUM_TURNS) -> list[str]:
@@ -65,7 +72,10 @@ def long_questions(text: str = TEXT, num_turns: int = NUM_TURNS) -> list[str]:
 
 
 def _hold(
-    plan: GuardBenchPlan, most_nbytes: int | None, on_event: Callable[[GuardEvent], None]
+    plan: GuardBenchPlan,
+    questions: Sequence[str],
+    most_nbytes: int | None,
+    on_event: Callable[[GuardEvent], None],
 ) -> ConversationRun:
     """Hold the conversation once, with a guard where the memory is limited."""
     guard = Guard()
@@ -83,7 +93,7 @@ def _hold(
     try:
         with tempfile.TemporaryDirectory(prefix="octavo-bench-") as folder:
             talk = _Talk(Path(folder) / "conversations.db", engine, plan, on_event)
-            talk.hold(long_questions())
+            talk.hold(questions)
             problems = tuple(talk.problems())
     finally:
         monitor.stop()
@@ -187,20 +197,25 @@ class _Talk:
         self.events.append(event)
         self._on_event(event)
 
-    def problems(self) -> Iterator[str]:
-        """Yield what is wrong with the conversation, read from its file again."""
+    def problems(self) -> list[str]:
+        """Return what is wrong with the conversation, read from its file again."""
         store = ConversationStore.open(self._file)
         try:
             stored = [] if self._leaf_id is None else store.path(self._leaf_id)
         finally:
             store.close()
         said = [text for turn in zip(self.asked, self.answered, strict=True) for text in turn]
-        if len(stored) != len(said):
-            yield f"{len(said)} messages were exchanged and {len(stored)} are stored"
-        for number, (message, text) in enumerate(zip(stored, said, strict=False), 1):
-            if message.text != text:
-                yield f"message {number} is stored with other words"
-            if message.state is not MessageState.COMPLETE:
-                yield f"message {number} ended as {message.state.value}"
-            if not message.text.strip():
-                yield f"message {number} has no words"
+        return list(problems_of(stored, said))
+
+
+def problems_of(stored: Sequence[Message], said: Sequence[str]) -> Iterator[str]:
+    """Yield how the messages that are stored differ from what was said, and which of them are not answers."""
+    if len(stored) != len(said):
+        yield f"{len(said)} messages were exchanged and {len(stored)} are stored"
+    for number, (message, text) in enumerate(zip(stored, said, strict=False), 1):
+        if message.text != text:
+            yield f"message {number} is stored with other words"
+        if message.state is not MessageState.COMPLETE:
+            yield f"message {number} ended as {message.state.value}"
+        if not message.text.strip():
+            yield f"message {number} has no words"

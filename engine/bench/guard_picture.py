@@ -52,7 +52,8 @@ def draw(result: GuardBench, file: Path | BinaryIO) -> None:
 
 
 def _title(run: ConversationRun) -> str:
-    return f"A conversation of {run.num_tokens:,} tokens in {run.num_turns} turns, every word kept"
+    kept = "not kept whole" if run.problems else "every word kept"
+    return f"A conversation of {run.num_tokens:,} tokens in {run.num_turns} turns, {kept}"
 
 
 def _stack(axes: Axes, samples: Sequence[MemorySample]) -> None:
