@@ -25,6 +25,11 @@ def format_nbytes(nbytes: int) -> str:
     return f"{size:,.0f} GB"
 
 
+def format_parameters(count: int) -> str:
+    """Return a number of parameters as people say it: `135 M`, `6.7 B`."""
+    return f"{count / 1e9:,.1f} B" if count >= 999_500_000 else f"{count / 1e6:.3g} M"
+
+
 def parse_nbytes(text: str) -> int:
     """Return the bytes that `16G`, `1.5GB`, `800M` or `16GiB` mean: powers of 1000, with an i of 1024.
 

@@ -11,7 +11,7 @@ from engine.backend import Device
 from engine.budget import bare_nbytes, kv_numbers_per_token, kv_once_nbytes, layer_shapes
 from engine.kv.precision import LayerShape
 from engine.model_info import ModelInfo
-from engine.wording import format_nbytes
+from engine.wording import format_nbytes, format_parameters
 
 _NAME_WIDTH = 18
 _WIDTH = 14
@@ -27,7 +27,7 @@ def report(result: MemoryPlan, is_here: bool) -> str:
 def _model(info: ModelInfo) -> str:
     facts = (
         info.architecture,
-        f"{info.num_parameters / 1e9:,.3g} B parameters",
+        f"{format_parameters(info.num_parameters)} parameters",
         info.quantization,
         f"{info.num_layers:,} layers",
         f"context {info.context_tokens:,} tokens",
@@ -92,7 +92,9 @@ def _budget(result: MemoryPlan, is_here: bool) -> list[str]:
     weights = format_nbytes(plan.weights_nbytes)
     there = format_nbytes(plan.usable_nbytes) + (" free here" if is_here else "")
     left = format_nbytes(plan.kv_budget_nbytes) if plan.kv_budget_nbytes else "nothing"
-    form = "unpacked to float32, which is faster on the CPU" if plan.dequantize else "as they are stored"
+    form = "as they are stored"
+    if result.backend.device is Device.CPU and (plan.dequantize or not info.packed_nbytes):
+        form = "in float32, which is fastest on the CPU"
     return [
         f"Weights: {weights} in memory, {form} ({format_nbytes(info.weights_nbytes)} on disk).",
         f"KV cache: {there} - {weights} weights - {format_nbytes(plan.reserve_nbytes)} reserve = {left}.",
@@ -105,6 +107,7 @@ def _table(result: MemoryPlan) -> list[str]:
     lines.append(_line("bytes a token", (f"{one.plan.kv_nbytes_per_token:,}" for one in precisions)))
     for tokens in result.asked.nbytes_at:
         lines.append(_line(f"{tokens:,} tokens", (_cell(one, tokens) for one in precisions)))
+    lines.append(_line("tokens in theory", (f"{one.plan.theoretical_tokens:,}" for one in precisions)))
     lines.append(_line("safe context", (f"{one.plan.safe_tokens:,}" for one in precisions)))
     lines.append(_line("fitting context", (f"{one.plan.fitting_tokens:,}" for one in precisions)))
     if any(one.name == ASKED for one in precisions):
