@@ -21,6 +21,7 @@ from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState, Failure
 from ui.guard_notices import GuardNotices
 from ui.inspector.pane import InspectorPane
+from ui.inspector_controller import InspectorController
 from ui.last_save import save_or_ask
 from ui.live_precision import LivePrecision
 from ui.menus import Commands, build_menus
@@ -46,6 +47,7 @@ class MainWindow(QMainWindow):
         models: what is loaded and downloaded.
         profile: the profile of the open conversation.
         precision: the KV precision on its way to the engine, and what the engine holds.
+        panels: what the right pane shows.
 
     Signals:
         closing: the window is about to save and end everything.
@@ -80,8 +82,9 @@ class MainWindow(QMainWindow):
             store, engine, settings, self.profile, notifications, self.view, self.composer, self
         )
         self.precision = LivePrecision(self.profile, engine, self)
-        engine.set_limits(settings.value.memory)
-        settings.changed.connect(lambda changed: engine.set_limits(changed.memory))
+        self.panels = InspectorController(
+            self.inspector, self.precision, engine, settings, notifications, self._open_conversation, self
+        )
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
@@ -103,6 +106,7 @@ class MainWindow(QMainWindow):
         """Load the last model and attach the files that the program was started with."""
         self.composer.setFocus()
         self._engine.start()
+        self.panels.watch.start()
         self.models.load_last()
         if files:
             self.chat.add_files(files)
@@ -126,6 +130,7 @@ class MainWindow(QMainWindow):
             self.chat.shut_down()
         finally:
             self._engine.shutdown()
+            self.panels.watch.stop()
         save_or_ask(self.chat.save, self)
         event.accept()
 
@@ -199,7 +204,6 @@ class MainWindow(QMainWindow):
         self.models.library_changed.connect(self._refresh)
         self.models.connect_refusal(self.centre.load_refusal)
         self.chat.refused.smaller_model_wanted.connect(self.models.choose_smaller)
-        self.precision.changed.connect(self._show_held)
         self.view.link_activated.connect(self._outside.open_link)
         self._engine.load_progress.connect(self.top_bar.set_progress)
         self._engine.state_changed.connect(self._on_engine_state)
@@ -213,8 +217,7 @@ class MainWindow(QMainWindow):
         loading = self._engine.state is EngineState.LOADING
         if not loading:
             self.top_bar.set_model(loaded)
-        self.inspector.set_model(loaded)
-        self._show_held()
+        self.panels.refresh()
         self.centre.show_conversation(bool(self.chat.session.messages))
         if not self.chat.session.messages:
             self.centre.welcome.set_state(
@@ -233,10 +236,8 @@ class MainWindow(QMainWindow):
         else:
             self.busy_bar.show_for(busy_title)
 
-    def _show_held(self) -> None:
-        held = self.precision.held
-        is_open = held is not None and held.conversation_id == self.chat.session.conversation_id
-        self.inspector.set_held(held, is_open)
+    def _open_conversation(self) -> int | None:
+        return self.chat.session.conversation_id
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id

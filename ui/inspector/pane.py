@@ -10,6 +10,8 @@ from app.profiles import Profile
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from ui.inspector.chat_settings import ChatSettings
+from ui.inspector.memory.panel import MemoryPanel
+from ui.inspector.pages.panel import PagesPanel
 from ui.inspector.precision import PrecisionPanel
 from ui.inspector.tabs import PanelTabs
 from ui.live_precision import HeldCache
@@ -28,6 +30,8 @@ class InspectorPane(QWidget):
         tabs: the panels, one of them shown.
         chat: system prompt and sampling.
         precision: the KV precision.
+        memory: what takes memory, and how short it is.
+        pages: the pages of the KV cache.
     """
 
     def __init__(
@@ -44,6 +48,10 @@ class InspectorPane(QWidget):
         self.tabs = PanelTabs()
         self.tabs.add("Chat", self.chat)
         self._precision_area = self.tabs.add("Precision", self.precision)
+        self.memory = MemoryPanel()
+        self.tabs.add("Memory", self.memory)
+        self.pages = PagesPanel()
+        self.tabs.add("Pages", self.pages)
         self._to_reveal: QWidget | None = None
         self._reveal_timer = QTimer(self)
         self._reveal_timer.setSingleShot(True)
@@ -60,6 +68,8 @@ class InspectorPane(QWidget):
         """Show the figures of the loaded model; None when there is none."""
         self.precision.set_model(loaded)
         self.chat.profile.set_model(loaded)
+        self.memory.set_model(loaded)
+        self.pages.set_model(loaded)
 
     def set_held(self, held: HeldCache | None, is_open: bool) -> None:
         """Show what the engine holds, and whether that is the open conversation."""

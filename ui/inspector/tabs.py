@@ -67,7 +67,7 @@ class PanelTabs(QWidget):
     @property
     def current(self) -> str:
         """The title of the panel that is shown."""
-        return self._group.checkedButton().text()
+        return self._group.buttons()[self._stack.currentIndex()].text()
 
     def show_panel(self, title: str) -> None:
         """Show the panel with this title; one that there is not changes nothing."""

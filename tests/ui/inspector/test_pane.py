@@ -29,6 +29,7 @@ from app.store.conversations import ConversationStore
 from engine.kv.precision import PRESETS, KVSpec
 from engine.sampling import SamplingParams
 from tests.app.store.samples import USAGE
+from ui.inspector.fold import Fold
 from ui.inspector.pane import InspectorPane
 from ui.inspector.precision_text import PrecisionText
 from ui.live_precision import HeldCache
@@ -65,6 +66,11 @@ def shown_area(pane: InspectorPane) -> QScrollArea:
     return next(area for area in pane.findChildren(QScrollArea) if area.isVisible())
 
 
+def unfold(pane: InspectorPane) -> None:
+    """Show the part of the precision that is folded away."""
+    pane.precision.findChild(Fold).findChild(QToolButton).click()
+
+
 def named(pane: QWidget, kind: type, name: str) -> QWidget:
     return next(
         widget
@@ -73,17 +79,17 @@ def named(pane: QWidget, kind: type, name: str) -> QWidget:
     )
 
 
-@pytest.mark.parametrize("panel", ["Chat", "Precision"])
+@pytest.mark.parametrize("panel", ["Chat", "Precision", "Memory", "Pages"])
 def test_nothing_is_wider_than_the_narrowest_pane(qtbot: QtBot, pane: InspectorPane, panel: str) -> None:
     Theme.current().set_choice("light")
     pane.set_held(HeldCache(1, KVSpec.parse("2; page=64"), USAGE), True)
-    pane.findChild(QToolButton).click()
+    unfold(pane)
     named(pane, QDoubleSpinBox, "Repetition penalty").setValue(1)
     pane.tabs.show_panel(panel)
-    pane.resize(pane.minimumWidth(), 400)
+    pane.memory.show_figures()
     area = shown_area(pane)
-    qtbot.waitUntil(area.verticalScrollBar().isVisible)
-    assert area.widget().minimumSizeHint().width() <= area.viewport().width()
+    room = pane.minimumWidth() - area.verticalScrollBar().sizeHint().width()
+    assert area.widget().minimumSizeHint().width() <= room
     assert pane.tabs.minimumSizeHint().width() <= pane.minimumWidth()
 
 
@@ -149,11 +155,11 @@ def test_the_wheel_gives_no_field_the_focus(
     qtbot: QtBot, pane: InspectorPane, panel: str, kept_name: str, num_fields: int
 ) -> None:
     pane.tabs.show_panel(panel)
-    pane.findChild(QToolButton).click()
+    unfold(pane)
     pane.resize(pane.minimumWidth(), 1_400)
     pane.activateWindow()
     qtbot.waitExposed(pane)
-    kept = named(pane, QPushButton, kept_name)
+    kept = named(pane.chat if panel == "Chat" else pane.precision, QPushButton, kept_name)
     named(pane, QDoubleSpinBox, "Top-k").setValue(7)
     kept.setFocus()
     window = pane.windowHandle()
@@ -171,7 +177,7 @@ def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
     qtbot: QtBot, pane: InspectorPane, profile: CurrentProfile
 ) -> None:
     pane.tabs.show_panel("Precision")
-    pane.findChild(QToolButton).click()
+    unfold(pane)
     pane.resize(pane.minimumWidth(), 400)
     pane.activateWindow()
     qtbot.waitExposed(pane)
@@ -189,7 +195,7 @@ def test_what_the_mouse_presses_stays_there_while_a_reason_appears(
 
 def test_a_reason_that_appears_below_the_bottom_is_scrolled_to(qtbot: QtBot, pane: InspectorPane) -> None:
     pane.tabs.show_panel("Precision")
-    pane.findChild(QToolButton).click()
+    unfold(pane)
     area, text = shown_area(pane), pane.findChild(PrecisionText)
     field = named(pane, QLineEdit, "KV cache precision as text")
     for height in (300, 480, 560):
@@ -247,7 +253,7 @@ def test_seed_is_none_until_it_is_fixed(pane: InspectorPane, stored: StoredSetti
 def test_reset_brings_the_defaults_back(pane: InspectorPane, stored: StoredSettings) -> None:
     named(pane, QDoubleSpinBox, "Top-k").setValue(7)
     named(pane, QCheckBox, "Fixed seed").setChecked(True)
-    reset = named(pane, QPushButton, "Reset to defaults")
+    reset = named(pane.chat, QPushButton, "Reset to defaults")
     assert reset.isEnabled()
     reset.setFocus()
     reset.click()
