@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.chat_template import Turn
+from engine.errors import ModelError
 from engine.kv.page_map import SpanKind, TextSpan
 
 if TYPE_CHECKING:
@@ -86,7 +87,10 @@ def prompt_spans(
         offsets: the first character of each token in `text`, and the one behind its last.
         render: called once more, with other words, to see the markers alone.
     """
-    template = _Template.of(messages, render)
+    try:
+        template = _Template.of(messages, render)
+    except ModelError:
+        return ()  # a template that refuses other words must not keep the reply from being written
     stretches, cursor = [], 0
     if template.own_prompt:
         cursor = len(template.own_prompt)

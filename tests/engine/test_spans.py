@@ -155,6 +155,14 @@ def test_a_system_text_that_is_folded_into_the_question_is_told_from_it() -> Non
     assert [text.strip() for text in texts[:2]] == ["user: Be brief.", "What is it?"]
 
 
+def test_a_template_that_refuses_other_words_leaves_everything_without_spans() -> None:
+    choosy = "{% if 'What' not in messages[0].content %}{{ raise_exception('No.') }}{% endif %}" + CHATML
+
+    prompt, _ = prompt_of([ASKED], choosy)
+
+    assert prompt.tokens and prompt.spans == ()
+
+
 def test_titles_are_one_short_line() -> None:
     prompt, _ = prompt_of([ChatMessage("user", "One\n  two\tthree " + "and more " * 50)], CHATML)
 

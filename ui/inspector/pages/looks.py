@@ -69,11 +69,12 @@ def heat_levels(heats: Sequence[float]) -> list[int]:
     """Return the brightness of pages by how much each is read, compared with an even share.
 
     Equal steps are equal factors, as the eye takes brightness, and the ends are open: the first page often
-    gets half of the attention, which must not make all others look the same.
+    gets half of the attention, which must not make all others look the same. Before the first sample all
+    pages count as equal.
     """
     heat = np.array(heats, dtype=np.float64)
     if not heat.any():
-        return [0] * len(heats)
+        return [(LEVELS - 1) // 2] * len(heats)
     share = np.clip(heat * len(heats) / heat.sum(), 1 / _WIDEST, _WIDEST)
     position = (np.log(share) / np.log(_WIDEST) + 1) / 2
     levels: list[int] = np.rint(position * (LEVELS - 1)).astype(int).tolist()

@@ -33,8 +33,8 @@ def test_one_page_that_is_read_most_does_not_make_the_others_alike() -> None:
 
 
 @pytest.mark.parametrize("heats", [[], [0.0], [0.0] * 5])
-def test_pages_that_were_never_sampled_are_pale(heats: list[float]) -> None:
-    assert heat_levels(heats) == [0] * len(heats)
+def test_pages_that_were_never_sampled_are_equal(heats: list[float]) -> None:
+    assert heat_levels(heats) == [HALF] * len(heats)
 
 
 def test_looks_name_tier_disk_sharing_and_pins() -> None:
