@@ -107,13 +107,12 @@ class ChoiceButtons(QWidget):
         if can_try_again:
             self._add("Try again", "As before, with the memory that is free by now.", self.again)
         if can_override:
-            self._add(
-                self._anyway_text, "Asks once more and tells what may happen.", self.anyway
-            ).setProperty("kind", "flat")
+            self._add(self._anyway_text, "Asks once more and tells what may happen.", self.anyway, "flat")
         self.updateGeometry()
 
-    def _add(self, text: str, tip: str, pressed: object) -> QPushButton:
+    def _add(self, text: str, tip: str, pressed: object, kind: str = "") -> None:
         button = QPushButton(text)
+        button.setProperty("kind", kind)
         button.setAutoDefault(False)
         button.setAccessibleName(text.rstrip("…"))
         button.setAccessibleDescription(tip)
@@ -122,7 +121,6 @@ class ChoiceButtons(QWidget):
         self._flow.addWidget(button)
         self._buttons.append(button)
         button.show()
-        return button
 
 
 class RefusalPanel(QFrame):

@@ -146,6 +146,7 @@ class ChatController(QObject):
         title = self._store.conversation(conversation_id).title
         if self.session.conversation_id == conversation_id:
             self.session.save_draft()
+            self._profile.save()
         self._store.delete(conversation_id)
         self._engine.forget(conversation_id)
         self._deleted.append(conversation_id)

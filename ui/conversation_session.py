@@ -96,6 +96,7 @@ class ConversationSession(QObject):
     def open(self, conversation_id: int) -> None:
         """Show another conversation."""
         self.save_draft()
+        self._profile.save()
         conversation = self._store.conversation(conversation_id)
         self.conversation_id = conversation_id
         self.draft = conversation.draft

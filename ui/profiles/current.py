@@ -68,8 +68,8 @@ class CurrentProfile(QObject):
         return any(profile.name == name for profile in self.own)
 
     def open(self, conversation: Conversation) -> None:
-        """Take over the profile of a conversation; the default where it has none."""
-        self.save()
+        """Take over the profile of a conversation, the default where it has none; what is unsaved is lost."""
+        self._timer.stop()
         self.conversation_id = conversation.id
         self.origin = None
         kept = conversation.profile

@@ -19,6 +19,7 @@ FOUR_BIT = KVSpec.parse("4")
 
 def open_one(store: ConversationStore, current: CurrentProfile) -> Conversation:
     conversation = store.create_conversation()
+    current.save()
     current.open(conversation)
     return conversation
 
@@ -102,6 +103,7 @@ def test_a_conversation_keeps_the_profile_it_was_begun_with_though_another_is_ch
 ) -> None:
     first, second = open_one(store, current), store.create_conversation()
     current.keep()
+    current.save()
     current.open(second)
     current.choose("Code")
     assert reopen(store, current, first.id) == CHAT
