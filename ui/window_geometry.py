@@ -8,8 +8,8 @@ from pathlib import Path
 from PySide6.QtCore import QByteArray, QSettings, QSize
 from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
-_WIDTH, _HEIGHT = 1180, 780
-_LEFT_WIDTH, _RIGHT_WIDTH = 260, 280
+_WIDTH, _HEIGHT = 1240, 800
+_LEFT_WIDTH, _RIGHT_WIDTH = 250, 320
 
 
 class WindowGeometry:
