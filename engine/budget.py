@@ -154,29 +154,30 @@ def plan_load(
         weights_nbytes = info.packed_nbytes + info.num_plain_values * backend.activation_nbytes
     budget = max(0, room_nbytes - weights_nbytes)
     fitting = _most_tokens(info.context_tokens, budget, taken_nbytes)
-    safe = _tokens_in_theory(info, backend, kv, math.floor(budget * limits.safe_share))
+    per_token = kv_nbytes_per_token(info, backend, kv)
+    theoretical = _tokens_in_theory(info, backend, per_token, budget)
+    safe = _tokens_in_theory(info, backend, per_token, math.floor(budget * limits.safe_share))
     return LoadPlan(
         weights_nbytes=weights_nbytes,
-        kv_nbytes_per_token=kv_nbytes_per_token(info, backend, kv),
+        kv_nbytes_per_token=per_token,
         kv_nbytes=taken_nbytes(fitting),
         available_nbytes=available_nbytes,
         usable_nbytes=usable,
         reserve_nbytes=limits.reserve_nbytes,
         kv_budget_nbytes=budget,
         context_tokens=info.context_tokens,
-        theoretical_tokens=_tokens_in_theory(info, backend, kv, budget),
+        theoretical_tokens=theoretical,
         safe_tokens=min(safe, fitting),
         fitting_tokens=fitting,
         dequantize=dequantize,
     )
 
 
-def _tokens_in_theory(info: ModelInfo, backend: Backend, kv: KVSpec, budget_nbytes: int) -> int:
+def _tokens_in_theory(info: ModelInfo, backend: Backend, per_token: int, budget_nbytes: int) -> int:
     """Return the tokens that a budget holds when all are in cold pages and no memory is to spare.
 
     The model's context where a token takes nothing.
     """
-    per_token = kv_nbytes_per_token(info, backend, kv)
     most = budget_nbytes // per_token if per_token else info.context_tokens
     return _most_tokens(
         most, budget_nbytes, lambda tokens: tokens * per_token + kv_once_nbytes(info, backend, tokens)

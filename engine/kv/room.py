@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engine.kv.precision import LEAST_BITS, BitsPair, KVSpec, LayerShape, Tier, key_nbytes, value_nbytes
+from engine.kv.precision import LEAST_BITS, KVSpec, LayerShape, Tier, key_nbytes, value_nbytes
 
 GROWTH_FRACTION = 16
 """A pool of blocks grows by a sixteenth of what it holds, at least by one page."""
@@ -58,12 +58,12 @@ def kv_nbytes(spec: KVSpec, num_tokens: int, shapes: Sequence[LayerShape], activ
     """
     before, now = max(0, num_tokens - 1) // spec.page_tokens, num_tokens // spec.page_tokens
     nbytes = 0.0
-    for (shape, bits), num_layers in _layers(spec, tuple(shapes)).items():
-        numbers = shape.num_kv_heads * (shape.key_dim + shape.value_dim)
+    for kind, num_layers in _layers(spec, tuple(shapes)).items():
+        numbers = kind.shape.num_kv_heads * (kind.shape.key_dim + kind.shape.value_dim)
         open_nbytes = spec.page_tokens * numbers * activation_nbytes
         # The last page is most while it is still open, or where the pools grew for it when it was sealed.
-        while_open = open_nbytes + _most_sealed_nbytes(spec, before, shape, bits, activation_nbytes)
-        nbytes += num_layers * max(while_open, _most_sealed_nbytes(spec, now, shape, bits, activation_nbytes))
+        while_open = open_nbytes + _most_sealed_nbytes(spec, before, kind, activation_nbytes)
+        nbytes += num_layers * max(while_open, _most_sealed_nbytes(spec, now, kind, activation_nbytes))
     return nbytes
 
 
@@ -92,69 +92,87 @@ def pool_growth(num_blocks: int, page_blocks: int) -> int:
     return max(1, num_blocks // (GROWTH_FRACTION * page_blocks)) * page_blocks
 
 
+@dataclass(frozen=True)
+class _LayerKind:
+    """Layers that are alike: their shape, and how many KV heads have which bits when cold."""
+
+    shape: LayerShape
+    key_bits: tuple[tuple[int, int], ...]
+    value_bits: tuple[tuple[int, int], ...]
+
+
 @functools.lru_cache(maxsize=16)
-def _layers(spec: KVSpec, shapes: tuple[LayerShape, ...]) -> Counter[tuple[LayerShape, tuple[BitsPair, ...]]]:
-    """Count the layers that are alike, in shape and in the bits of each KV head."""
-    return Counter(
-        (shape, tuple(spec.bits(layer, head) for head in range(shape.num_kv_heads)))
-        for layer, shape in enumerate(shapes)
-    )
+def _layers(spec: KVSpec, shapes: tuple[LayerShape, ...]) -> Counter[_LayerKind]:
+    """Count the layers of each kind."""
+    return Counter(_kind(spec, layer, shape) for layer, shape in enumerate(shapes))
 
 
-def _most_sealed_nbytes(
-    spec: KVSpec, pages: int, shape: LayerShape, bits: Sequence[BitsPair], activation_nbytes: int
-) -> float:
+def _kind(spec: KVSpec, layer: int, shape: LayerShape) -> _LayerKind:
+    pairs = [spec.bits(layer, head) for head in range(shape.num_kv_heads)]
+    keys, values = Counter(pair.keys for pair in pairs), Counter(pair.values for pair in pairs)
+    return _LayerKind(shape, tuple(sorted(keys.items())), tuple(sorted(values.items())))
+
+
+def _most_sealed_nbytes(spec: KVSpec, pages: int, kind: _LayerKind, activation_nbytes: int) -> float:
     """Return the most bytes of one layer's pools while a text grows to this many sealed pages."""
     # The first page is hot for longest, so that the page with which it goes warm may leave less than before.
     while_first_is_hot = min(pages, spec.hot_pages + spec.warm_pages - spec.warm_pages // 2)
     tiers = [pages_by_tier(spec, most) for most in {pages, while_first_is_hot}]
-    return max(_sealed_nbytes(spec, each, shape, bits, activation_nbytes) for each in tiers)
+    return max(_sealed_nbytes(spec, each, kind, activation_nbytes) for each in tiers)
 
 
-def _sealed_nbytes(
-    spec: KVSpec,
-    tiers: dict[Tier, int],
-    shape: LayerShape,
-    bits: Sequence[BitsPair],
-    activation_nbytes: int,
-) -> float:
+def _sealed_nbytes(spec: KVSpec, tiers: dict[Tier, int], kind: _LayerKind, activation_nbytes: int) -> float:
     """Return the bytes of one layer's pools."""
+    shape = kind.shape
     bounds = 0 if spec.attention_pages is None else 2 * shape.key_dim * activation_nbytes
     nbytes = 0.0
-    for each, (blocks, slots) in _pools(tiers, [pair.keys for pair in bits]).items():
+    for each, (blocks, slots) in _pools(tiers, kind.key_bits, shape.num_kv_heads).items():
         key = key_nbytes(shape.key_dim, each, spec.group_size, activation_nbytes)
         nbytes += slots * (key * spec.page_tokens + bounds)
         nbytes += blocks * bounds  # once more, side by side in the order of the pages, for decode
-    for each, (_, slots) in _pools(tiers, [pair.values for pair in bits]).items():
+    for each, (_, slots) in _pools(tiers, kind.value_bits, shape.num_kv_heads).items():
         value = value_nbytes(shape.value_dim, each, spec.group_size, activation_nbytes)
         nbytes += slots * value * spec.page_tokens
     return nbytes
 
 
-def _pools(tiers: dict[Tier, int], head_bits: Sequence[int]) -> dict[int, tuple[int, int]]:
+def _pools(
+    tiers: dict[Tier, int], cold_bits: Sequence[tuple[int, int]], num_kv_heads: int
+) -> dict[int, tuple[int, int]]:
     """Return the blocks and the slots of each pool, by its bits, for a layer's keys or for its values."""
     blocks: Counter[int] = Counter()
     at_once: dict[int, int] = {}
     for tier, pages in tiers.items():
-        if not pages:
-            continue
-        for each, heads in Counter(max(LEAST_BITS[tier], bits) for bits in head_bits).items():
-            blocks[each] += heads * pages
-            at_once[each] = min(heads, at_once.get(each, heads))
-    passing = _passing_blocks(tiers, head_bits)
+        if pages:
+            for each, heads in _tier_bits(tier, cold_bits).items():
+                blocks[each] += heads * pages
+                at_once[each] = min(heads, at_once.get(each, heads))
+    passing = _passing_blocks(tiers, cold_bits)
     return {
-        each: (count, _slots(count + passing[each], len(head_bits), at_once[each]))
+        each: (count, _slots(count + passing[each], num_kv_heads, at_once[each]))
         for each, count in blocks.items()
     }
 
 
-def _passing_blocks(tiers: dict[Tier, int], head_bits: Sequence[int]) -> Counter[int]:
+def _passing_blocks(tiers: dict[Tier, int], cold_bits: Sequence[tuple[int, int]]) -> Counter[int]:
     """Count the blocks that a new page adds, by bits, before an older one makes room in the first tier."""
     used = [tier for tier in Tier if tiers.get(tier)]
+    passing: Counter[int] = Counter()
     if len(used) < 2:
-        return Counter()
+        return passing
     first, second = (LEAST_BITS[tier] for tier in used[:2])
-    return Counter(max(first, bits) for bits in head_bits if max(first, bits) > max(second, bits))
+    for bits, heads in cold_bits:
+        if max(first, bits) > max(second, bits):
+            passing[max(first, bits)] += heads
+    return passing
+
+
+def _tier_bits(tier: Tier, cold_bits: Sequence[tuple[int, int]]) -> Counter[int]:
+    """Count the heads by the bits that they have in a tier."""
+    counts: Counter[int] = Counter()
+    for bits, heads in cold_bits:
+        counts[max(LEAST_BITS[tier], bits)] += heads
+    return counts
 
 
 def _slots(num_blocks: int, page_blocks: int, at_once: int) -> int:
