@@ -4,6 +4,7 @@ import dataclasses
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,16 @@ from engine.parameters import named_parameters
 from tests.engine.folders import CONFIG, random_model, write_folder
 from tests.engine.gguf.files import LLAMA, with_prefix, write_gguf
 
+DBRX = {
+    "model_type": "dbrx",
+    "d_model": 6144,
+    "n_heads": 48,
+    "n_layers": 40,
+    "vocab_size": 100_352,
+    "max_seq_len": 32_768,
+    "attn_config": {"kv_n_heads": 8, "clip_qkv": 8, "rope_theta": 500_000},
+    "ffn_config": {"ffn_hidden_size": 10_752, "moe_num_experts": 16, "moe_top_k": 4},
+}
 CONFIGS = Path(__file__).parent / "configs"
 
 
@@ -346,3 +357,23 @@ def test_layers_that_mlx_lm_cannot_show_are_taken_for_the_most_that_they_can_be(
 
     assert not info.layers.is_known
     assert info.layers.own == (OwnCache(numbers_per_token=2 * 2 * 16),) * 2
+
+
+def test_a_model_whose_forward_pass_would_compute_is_not_tried(tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(DBRX))
+    before = mx.get_peak_memory()
+
+    info = inspect_config(path)
+
+    assert mx.get_peak_memory() - before < 1_000_000
+    assert info.num_parameters > 100_000_000_000
+    assert not info.layers.is_known
+    assert info.layers.own == (OwnCache(numbers_per_token=2 * 48 * 128),) * 40
+
+
+def test_configs_are_inspected_on_several_threads_at_once() -> None:
+    paths = sorted(CONFIGS.glob("*tiny.json")) * 3
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(inspect_config, paths))
+    assert together == [inspect_config(path) for path in paths]

@@ -140,6 +140,7 @@ def test_a_size_that_cannot_be_is_refused(size: str) -> None:
     assert "is no size of memory; write it as 16G" in result.output
 
 
+@pytest.mark.slow
 def test_planning_a_model_of_140_gb_loads_nothing(tmp_path: Path) -> None:
     program = (
         "import resource, sys; from app.__main__ import main; sys.argv = ['octavo', 'plan', sys.argv[1]]\n"
