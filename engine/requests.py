@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from engine.backend import Backend
@@ -33,18 +34,24 @@ class LoadedModel:
 
         With the memory that was free before loading.
         """
-        return plan_load(
-            self.info,
-            self.backend,
-            kv,
-            self.plan.available_nbytes,
-            self.plan.dequantize,
-            limits=self.limits,
-        )
+        plan = self.plan
+        return _plan(self.info, self.backend, kv, plan.available_nbytes, plan.dequantize, self.limits)
 
     def effective_bits_at(self, kv: KVSpec) -> float:
         """Return the bits that a cached number costs on average at a KV precision, in a cold page."""
         return effective_bits(self.info, self.backend, kv)
+
+
+@functools.lru_cache(maxsize=32)  # a window asks in several places while a precision is dragged
+def _plan(
+    info: ModelInfo,
+    backend: Backend,
+    kv: KVSpec,
+    available_nbytes: int,
+    dequantize: bool,
+    limits: MemoryLimits,
+) -> LoadPlan:
+    return plan_load(info, backend, kv, available_nbytes, dequantize, limits=limits)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from app.kv_text import bits_text, budget_text, pages_text
-from engine.budget import LoadPlan, layer_shapes
+from engine.budget import layer_shapes
 from engine.engine import LoadedModel
 from engine.kv.layer_bits import mean_bits
 from engine.kv.precision import BitsPair, KVSpec
@@ -48,7 +48,6 @@ class PrecisionFigures(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.is_apart = False
-        self._planned: tuple[KVSpec, LoadedModel, LoadPlan] | None = None
         self._values = {name: ElidedLabel(_NONE) for name in _ROWS}
         grid = QGridLayout(self)
         grid.setContentsMargins(0, 0, 0, 0)
@@ -84,7 +83,7 @@ class PrecisionFigures(QWidget):
             for name in ("Per token", "Effective bits", "When full", "Safe context", "Fits"):
                 self._set(name, _NONE)
             return
-        plan = self._plan(spec, loaded)
+        plan = loaded.plan_at(spec)
         self._set("Per token", format_nbytes(plan.kv_nbytes_per_token))
         now = f", now {usage.effective_bits:.1f}" if usage and usage.effective_bits else ""
         self._set("Effective bits", f"{loaded.effective_bits_at(spec):.1f}{now}")
@@ -93,12 +92,6 @@ class PrecisionFigures(QWidget):
         is_all = plan.fitting_tokens == plan.context_tokens
         fitting = "all" if is_all else f"{plan.fitting_tokens:,} of"
         self._set("Fits", f"{fitting} {plan.context_tokens:,} tokens")
-
-    def _plan(self, spec: KVSpec, loaded: LoadedModel) -> LoadPlan:
-        """Return the plan, made once for a precision: what is held is told many times a second."""
-        if self._planned is None or self._planned[:2] != (spec, loaded):
-            self._planned = spec, loaded, loaded.plan_at(spec)
-        return self._planned[2]
 
     def _set(self, name: str, text: str) -> None:
         if self._values[name].text() != text:
