@@ -106,3 +106,14 @@ def _replaced_in(message: ChatMessage, index: int, texts: Mapping[PlacedDocument
         ranges.append(DocumentRange(document.title, len(content), len(content) + len(written)))
         content, end = content + written, document.stop
     return dataclasses.replace(message, content=content + message.content[end:], documents=tuple(ranges))
+
+
+def with_documents_first(message: ChatMessage, documents: Sequence[tuple[str, str]]) -> ChatMessage:
+    """Return a message with more documents before its own: titles, and what is written for them."""
+    content, ranges = "", []
+    for title, written in documents:
+        ranges.append(DocumentRange(title, len(content), len(content) + len(written)))
+        content += written + _BETWEEN
+    shift = len(content)
+    own = [DocumentRange(each.title, each.start + shift, each.stop + shift) for each in message.documents]
+    return dataclasses.replace(message, content=content + message.content, documents=(*ranges, *own))

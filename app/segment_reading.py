@@ -1,0 +1,269 @@
+"""Reading documents in parts: notes on each part, shorter notes where those are too long, then the answer."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from app.document_prompt import PlacedDocument
+from app.segment_plan import MARGIN_TOKENS, SEGMENT_CONVERSATION, SegmentPlan
+from app.segment_prompts import (
+    join_prompt,
+    note_of,
+    nothing_found_sentence,
+    segment_prompt,
+    without_reasoning,
+)
+from app.splitting import split_text
+from engine.cancel import CancelToken
+from engine.engine import Engine, GenerationRequest
+from engine.errors import Cancelled
+from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
+from engine.kv.precision import KVSpec
+
+MOST_KEPT_NOTES = 2000
+"""Beyond that the oldest are forgotten."""
+NO_TOKEN = -1
+"""The id of words that no model wrote."""
+
+Notes = dict[tuple[str, str, str], str]
+"""Notes by model, KV precision and prompt."""
+
+
+@dataclass(frozen=True)
+class SegmentProgress:
+    """How far the reading in parts is.
+
+    Attributes:
+        part: the part that is being read, from 1 on, of all documents together.
+        total: how many there are.
+        title: the document that it belongs to.
+        is_joining: whether its parts have been read, and notes on them are being made shorter.
+        done_tokens: tokens of the present prompt that have been read.
+        total_tokens: how many those are; 0 before that is known.
+    """
+
+    part: int
+    total: int
+    title: str
+    is_joining: bool = False
+    done_tokens: int = 0
+    total_tokens: int = 0
+
+    @property
+    def words(self) -> str:
+        """What is being done, for people."""
+        if self.is_joining:
+            return "Putting the notes together"
+        return f"Reading part {self.part} of {self.total}"
+
+
+SegmentEvent = GenerationEvent | SegmentProgress
+
+
+class SegmentReading:
+    """One answer that is written from notes.
+
+    Args:
+        engine: reads and writes.
+        plan: what is read in parts.
+        notes: those that were taken before; new ones are added.
+        cancel: stops it at any point.
+        wanted_kv: tells the precision that is wanted now.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        plan: SegmentPlan,
+        notes: Notes,
+        cancel: CancelToken,
+        wanted_kv: Callable[[], KVSpec] | None,
+    ) -> None:
+        self._engine = engine
+        self._plan = plan
+        self._notes = notes
+        self._cancel = cancel
+        self._wanted_kv = wanted_kv
+        self._segments: dict[PlacedDocument, list[str]] = {}
+        self._num_read = 0
+        self._stats: GenerationStats | None = None
+        self._peak_nbytes = 0
+        self._started_s = time.perf_counter()
+
+    def events(self) -> Iterator[SegmentEvent]:
+        """Yield progress, the tokens of the answer, and at last `Finished`; a stop ends it with that too."""
+        try:
+            self._split()
+            notes = {}
+            for document in self._plan.documents:
+                notes[document] = yield from self._notes_on(document)
+        except Cancelled:
+            yield self._ended(StopReason.STOPPED)
+            return
+        finally:
+            self._engine.forget(SEGMENT_CONVERSATION)
+        if any(notes.values()) or self._plan.has_more:
+            yield from self._answer(notes)
+        else:
+            yield from self._nothing_found()
+
+    # Notes.
+
+    def _split(self) -> None:
+        for document in self._plan.documents:
+            self._segments[document] = split_text(document.text, self._plan.segment_tokens, self._count)
+
+    def _count(self, text: str) -> int:
+        assert self._engine.loaded is not None
+        return self._engine.loaded.counter.count(text, self._cancel)
+
+    @property
+    def _total(self) -> int:
+        return sum(len(segments) for segments in self._segments.values())
+
+    def _notes_on(self, document: PlacedDocument) -> Generator[SegmentEvent, None, str]:
+        """Read a document and return the notes on its parts, short enough for the answer."""
+        segments, notes = self._segments[document], []
+        for number, segment in enumerate(segments, start=1):
+            progress = SegmentProgress(self._num_read + 1, self._total, document.title)
+            prompt = segment_prompt(document.title, segment, number, len(segments), self._plan.question)
+            note = yield from self._written(prompt, progress)
+            self._num_read += 1
+            if note:
+                notes.append(f"Part {number}: {note}")
+        progress = SegmentProgress(self._num_read, self._total, document.title, is_joining=True)
+        while len(notes) > 1 and self._count("\n\n".join(notes)) > self._plan.notes_tokens:
+            notes = yield from self._joined(notes, progress)
+        return "\n\n".join(notes)
+
+    def _joined(
+        self, notes: Sequence[str], progress: SegmentProgress
+    ) -> Generator[SegmentEvent, None, list[str]]:
+        """Return fewer notes: one for each two or more of them that fit into a prompt together."""
+        shorter = []
+        for batch in self._batches(notes):
+            text = "\n\n".join(batch)
+            note = text
+            if len(batch) > 1:
+                note = yield from self._written(
+                    join_prompt(progress.title, text, self._plan.question), progress
+                )
+            # A model that leaves all of it out has not done what it was asked: the beginning is kept, then.
+            shorter.append(note or split_text(text, self._plan.note_tokens, self._count)[0])
+        return shorter
+
+    def _batches(self, notes: Sequence[str]) -> list[list[str]]:
+        batches: list[list[str]] = []
+        room = 0
+        for note in notes:
+            num_tokens = self._count(note) + MARGIN_TOKENS
+            if not batches or (len(batches[-1]) > 1 and num_tokens > room):
+                batches.append([])
+                room = self._plan.join_tokens
+            batches[-1].append(note)
+            room -= num_tokens
+        return batches
+
+    def _written(self, prompt: str, progress: SegmentProgress) -> Generator[SegmentEvent, None, str]:
+        """Return the note that the model writes, or wrote before, for a prompt.
+
+        Raises:
+            Cancelled: the user stopped it.
+        """
+        yield progress
+        self._cancel.check()
+        assert self._engine.loaded is not None
+        request = self._plan.note_request(prompt)
+        key = self._engine.loaded.info.name, str(request.kv), prompt
+        if key not in self._notes:
+            written = yield from self._generated(request, progress)
+            if len(self._notes) >= MOST_KEPT_NOTES:
+                del self._notes[next(iter(self._notes))]
+            self._notes[key] = note_of(written)
+        return self._notes[key]
+
+    def _generated(
+        self, request: GenerationRequest, progress: SegmentProgress
+    ) -> Generator[SegmentEvent, None, str]:
+        """Have a note written until it is long enough; return all that was written."""
+        cancel, written, note_tokens = _LinkedCancelToken(self._cancel), "", 0
+        for event in self._engine.generate(request, cancel, self._wanted_kv):
+            match event:
+                case PrefillProgress(done, total):
+                    yield dataclasses.replace(progress, done_tokens=done, total_tokens=total)
+                case Token(text):
+                    written += text
+                    note_tokens += bool(without_reasoning(written))
+                    if note_tokens >= self._plan.note_tokens:
+                        cancel.cancel()
+                case Finished(stats):
+                    self._stats = stats
+                    self._peak_nbytes = max(self._peak_nbytes, stats.peak_nbytes)
+                case _:
+                    yield event
+        self._cancel.check()
+        return written
+
+    # The answer.
+
+    def _answer(self, notes: Mapping[PlacedDocument, str]) -> Iterator[SegmentEvent]:
+        totals = {document: len(segments) for document, segments in self._segments.items()}
+        read_s = time.perf_counter() - self._started_s
+        request = self._plan.answer_request(notes, totals)
+        for event in self._engine.generate(request, self._cancel, self._wanted_kv):
+            if isinstance(event, Finished):
+                yield Finished(self._with_parts(event.stats, ttft_s=event.stats.ttft_s + read_s))
+            else:
+                yield event
+
+    def _nothing_found(self) -> Iterator[SegmentEvent]:
+        titles = [document.title for document in self._plan.documents]
+        yield Token(nothing_found_sentence(titles, self._total), NO_TOKEN)
+        yield self._ended(StopReason.END)
+
+    def _ended(self, reason: StopReason) -> Finished:
+        """Return the end of an answer to which the model wrote nothing."""
+        stats = self._stats or GenerationStats(
+            prompt_tokens=0,
+            reused_tokens=0,
+            completion_tokens=0,
+            ttft_s=0.0,
+            prefill_tps=0.0,
+            decode_tps=0.0,
+            kv=str(self._plan.request.kv),
+            kv_usage=None,
+            peak_nbytes=0,
+            stop_reason=reason,
+        )
+        elapsed_s = time.perf_counter() - self._started_s
+        return Finished(self._with_parts(stats, ttft_s=elapsed_s, completion_tokens=0, stop_reason=reason))
+
+    def _with_parts(self, stats: GenerationStats, **changes: Any) -> GenerationStats:
+        peak_nbytes = max(self._peak_nbytes, stats.peak_nbytes)
+        return dataclasses.replace(stats, segments=self._num_read, peak_nbytes=peak_nbytes, **changes)
+
+
+class _LinkedCancelToken(CancelToken):
+    """A token that also stops with another one."""
+
+    def __init__(self, outer: CancelToken) -> None:
+        super().__init__()
+        self._outer = outer
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this or the other one was cancelled."""
+        return super().cancelled or self._outer.cancelled
+
+    def check(self) -> None:
+        """Raise `Cancelled` when this or the other one was cancelled."""
+        self._outer.check()
+        super().check()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep, less when the other one is cancelled; this one is only cancelled between two events."""
+        return self._outer.wait(timeout_s) or self.cancelled
