@@ -5,6 +5,7 @@ Imports MLX: the backend is to be prepared before.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import tempfile
 import time
@@ -37,6 +38,8 @@ from engine.monitor import MemoryMonitor
 from engine.sampling import SamplingParams
 
 QUESTION = "What happens in this text? Answer in one sentence."
+RESERVE_NBYTES = 64_000_000
+"""Little, so that it is the guard that keeps the memory free and not the plan."""
 INTERVAL_S = 0.5
 PATIENCE_S = 15.0
 """A reply that is paused for longer than this is let go on, as a user would."""
@@ -79,12 +82,12 @@ def _hold(
 ) -> ConversationRun:
     """Hold the conversation once, with a guard where the memory is limited."""
     guard = Guard()
-    engine = Engine(start_backend(), guard=None if most_nbytes is None else guard)
+    limits = MemoryLimits(reserve_nbytes=RESERVE_NBYTES)
+    engine = Engine(start_backend(), limits=limits, guard=None if most_nbytes is None else guard)
     engine.load(plan.model, plan.kv, cancel=CancelToken(), on_progress=lambda progress: None)
     trim_heap()
     begun_nbytes = process_nbytes(os.getpid())
-    limits = MemoryLimits(most_nbytes=most_nbytes)
-    engine.limits = limits
+    engine.limits = limits = dataclasses.replace(limits, most_nbytes=most_nbytes)
     watched, user = _Samples(), _ImpatientUser(guard)
     monitor = MemoryMonitor(guard, lambda: limits, interval_s=INTERVAL_S, rests=False)
     monitor.subscribe(watched)
