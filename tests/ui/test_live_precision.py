@@ -144,6 +144,53 @@ def test_a_higher_precision_is_for_new_pages_and_the_old_ones_are_told_until_the
     assert (apart(window), hint(window)) == (("", ""), "")
 
 
+def lose_bits(window: MainWindow, qtbot: QtBot) -> KVUsage:
+    """Go to 2 bits and back to 16, which the pages do not have any more."""
+    for key in (Qt.Key.Key_Home, Qt.Key.Key_End):
+        with qtbot.waitSignal(window._engine.kv_changed, timeout=WAIT_MS):
+            press(window, qtbot, key)
+    assert held(window).num_below == held(window).cold_pages > 0
+    return held(window)
+
+
+def test_reading_again_brings_lost_bits_back_and_leaves_the_conversation(
+    desk: Desk, qtbot: QtBot, starter_gguf: Path
+) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, EXACT)
+    ask(window, qtbot)
+    wait_for_answer(window, qtbot)
+    messages = list(window.chat.session.messages)
+    lost = lose_bits(window, qtbot)
+    window.inspector.precision._notice.findChild(QPushButton).click()
+    qtbot.waitUntil(lambda: window._engine.state is EngineState.REBUILDING, timeout=WAIT_MS)
+    wait_for_answer(window, qtbot)
+    again = held(window)
+    assert (again.num_tokens, again.effective, again.num_below) == (lost.num_tokens, (16, 16), 0)
+    assert (apart(window), hint(window)) == (("", ""), "")
+    assert window.chat.session.messages == messages
+
+
+def test_reading_again_can_be_stopped_and_the_next_message_reads_the_rest(
+    desk: Desk, qtbot: QtBot, starter_gguf: Path
+) -> None:
+    window = desk.open_with_model(starter_gguf, SHORT, EXACT)
+    ask(window, qtbot)
+    wait_for_answer(window, qtbot)
+    lost = lose_bits(window, qtbot)
+    button = window.inspector.precision._notice.findChild(QPushButton)
+    button.click()
+    qtbot.waitUntil(lambda: window._engine.state is EngineState.REBUILDING, timeout=WAIT_MS)
+    assert button.text() == "Stop"
+    button.click()
+    qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=WAIT_MS)
+    assert held(window).num_tokens < lost.num_tokens
+    ask(window, qtbot, "Well?")
+    wait_for_answer(window, qtbot)
+    assert held(window).num_tokens > lost.num_tokens
+    assert held(window).effective == (16, 16)
+    assert window.chat.session.messages[-1].state is MessageState.COMPLETE
+
+
 def test_a_change_while_the_prompt_is_read_does_not_disturb_the_reply(
     desk: Desk, qtbot: QtBot, starter_gguf: Path
 ) -> None:
