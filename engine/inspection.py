@@ -160,7 +160,7 @@ def _tried(config: Config, name: str) -> tuple[Config, CachedLayers | None]:
     try:
         module = build_skeleton(config)
     except ModelError as error:
-        log.warning("%s: %s", name, error)
+        log.info("%s: %s", name, error)
         return {}, None
     return settings_of(module), _layers_of(module, name)
 
@@ -172,7 +172,7 @@ def _layers_of(module: Any, name: str) -> CachedLayers | None:
     try:
         return cached_layers(module)
     except ModelError as error:
-        log.warning("%s: %s", name, error)
+        log.info("%s: %s", name, error)
         return None
 
 
