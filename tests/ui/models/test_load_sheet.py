@@ -84,7 +84,7 @@ def test_a_part_of_the_context_is_a_warning_and_a_lower_precision_holds_more(
     available_nbytes = weights_nbytes + reserve_nbytes + 42 * page_nbytes
     sheet._on_inspected((info_of(tmp_path), available_nbytes))
     assert sheet._load.isEnabled()
-    assert sheet._values["Context that fits"].text() == f"{41 * 256 - 1:,} of 32,768 tokens"
+    assert sheet._values["Context that fits"].text() == f"{41 * 256:,} of 32,768 tokens"
     assert sheet._values["KV cache per token"].text() == "20 KB"
     assert sheet._verdict.property("kind") == "warning"
     press(sheet, "Precise")
