@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QPoint, QRect, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt
 from PySide6.QtGui import QPixmap
 from PySide6.QtWidgets import QFrame, QGridLayout, QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
@@ -76,6 +76,7 @@ class PageCard(QFrame):
         """Show the card in a window, beside the pane, else below or above the cell; all in the window."""
         if self.parentWidget() is not window:
             self.setParent(window)
+            window.installEventFilter(self)
         width = min(_WIDTH, window.width() - 2 * _MARGIN)
         self.setFixedWidth(width)
         height = self.heightForWidth(width)
@@ -91,6 +92,11 @@ class PageCard(QFrame):
         self.move(at)
         self.show()
         self.raise_()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
+        if event.type() == QEvent.Type.Resize and watched is self.parentWidget():
+            self.hide()  # the cell is elsewhere now
+        return super().eventFilter(watched, event)
 
     def _add_row(self) -> None:
         name, value = plain_label(), plain_label(wraps=True)

@@ -29,7 +29,7 @@ from ui.theme import Theme
 
 _RING = 2
 """Pixels of the ring around the cell with the focus, which lies in the gaps."""
-_HEADING_PADDING = 5
+_HEADING_PADDING = 8
 _SCROLL_MARGIN = 24
 _STEPS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}
 _ROW_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}

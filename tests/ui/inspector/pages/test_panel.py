@@ -167,6 +167,16 @@ def test_pointing_at_a_page_shows_what_is_in_it_beside_the_pane(qtbot: QtBot, pa
     assert not card.isVisible()
 
 
+def test_the_card_goes_when_the_window_changes_its_size(qtbot: QtBot, panel: PagesPanel) -> None:
+    show(qtbot, panel, page_map(page(0)))
+    point_at(qtbot, panel, 0)
+    assert card_of(panel).isVisible()
+
+    panel.window().resize(800, 700)
+
+    qtbot.waitUntil(lambda: not card_of(panel).isVisible())
+
+
 def test_the_card_stays_in_a_narrow_window(qtbot: QtBot, panel: PagesPanel) -> None:
     layout = panel.window().layout()
     layout.setContentsMargins(0, 0, 0, 0)
