@@ -5,6 +5,7 @@ Imports MLX: the backend is to be prepared before.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import tempfile
@@ -48,19 +49,21 @@ PATIENCE_S = 15.0
 def bench_guard(
     plan: GuardBenchPlan,
     on_event: Callable[[GuardEvent], None],
+    on_question: Callable[[int, bool], None],
     questions: Sequence[str] | None = None,
 ) -> GuardBench:
     """Hold a conversation twice, and tell of each step of the guard as it is taken.
 
-    Without `questions` it is about the benches' own text, 7,000 tokens of it.
+    `on_question` is told the number of each question, from 1, and whether there is a guard. Without
+    `questions` they are about the benches' own text, 7,000 tokens of it.
 
     Raises:
         OctavoError: the model cannot be loaded, or its context is too short.
     """
     asked = long_questions() if questions is None else questions
-    free = _hold(plan, asked, None, on_event)
+    free = _hold(plan, asked, None, on_event, on_question)
     most = free.begun_nbytes + int(plan.share * (free.most_taken_nbytes - free.begun_nbytes))
-    return GuardBench(free, _hold(plan, asked, most, on_event))
+    return GuardBench(free, _hold(plan, asked, most, on_event, on_question))
 
 
 def long_questions(text: str = TEXT, num_turns: int = NUM_TURNS) -> list[str]:
@@ -79,6 +82,7 @@ def _hold(
     questions: Sequence[str],
     most_nbytes: int | None,
     on_event: Callable[[GuardEvent], None],
+    on_question: Callable[[int, bool], None],
 ) -> ConversationRun:
     """Hold the conversation once, with a guard where the memory is limited."""
     guard = Guard()
@@ -96,7 +100,9 @@ def _hold(
     try:
         with tempfile.TemporaryDirectory(prefix="octavo-bench-") as folder:
             talk = _Talk(Path(folder) / "conversations.db", engine, plan, on_event)
-            talk.hold(questions)
+            for number, question in enumerate(questions, 1):
+                on_question(number, most_nbytes is not None)
+                talk.ask(question)
             problems = tuple(talk.problems())
     finally:
         monitor.stop()
@@ -162,23 +168,20 @@ class _Talk:
             overflow=Overflow.DROP if plan.may_trim else Overflow.ASK,
             anyway=True,
         )
+        self._conversation_id: int | None = None
         self._leaf_id: int | None = None
 
-    def hold(self, questions: Sequence[str]) -> None:
-        """Ask all questions, each in the same conversation."""
-        store = ConversationStore.open(self._file)
-        try:
-            conversation_id = store.create_conversation().id
+    def ask(self, question: str) -> None:
+        """Ask the next question and wait for the answer; the store is open meanwhile only."""
+        with contextlib.closing(ConversationStore.open(self._file)) as store:
+            if self._conversation_id is None:
+                self._conversation_id = store.create_conversation().id
+            asked = store.add_user_message(self._conversation_id, self._leaf_id, question)
+            self.asked.append(question)
             service = ChatService(store, self._engine)
-            for question in questions:
-                asked = store.add_user_message(conversation_id, self._leaf_id, question)
-                self.asked.append(question)
-                ended = self._answer(service, conversation_id, asked.id)
-                self._leaf_id = ended.message.id
-                for action in self._engine.relieve():
-                    self._take(action)
-        finally:
-            store.close()
+            self._leaf_id = self._answer(service, self._conversation_id, asked.id).message.id
+        for action in self._engine.relieve():
+            self._take(action)
 
     def _answer(self, service: ChatService, conversation_id: int, leaf_id: int) -> ReplyEnded:
         words: list[str] = []
@@ -202,11 +205,8 @@ class _Talk:
 
     def problems(self) -> list[str]:
         """Return what is wrong with the conversation, read from its file again."""
-        store = ConversationStore.open(self._file)
-        try:
+        with contextlib.closing(ConversationStore.open(self._file)) as store:
             stored = [] if self._leaf_id is None else store.path(self._leaf_id)
-        finally:
-            store.close()
         said = [text for turn in zip(self.asked, self.answered, strict=True) for text in turn]
         return list(problems_of(stored, said))
 

@@ -10,10 +10,11 @@ import click
 
 from app.cli.guard_report import event_line, report
 from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable, write_files
+from app.cli.status_line import StatusLine
 from app.memory_csv import memory_csv
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
-from engine.bench.guard import DEFAULT_KV, NUM_TURNS, GuardBench, GuardBenchPlan
+from engine.bench.guard import DEFAULT_KV, NUM_TURNS, GuardBench, GuardBenchPlan, GuardEvent
 from engine.errors import OctavoError
 from engine.kv.precision import KVSpec
 
@@ -74,8 +75,19 @@ def _run(plan: GuardBenchPlan) -> GuardBench:
 
     from app.guard_bench import bench_guard
 
-    begun_s = time.monotonic()
-    return bench_guard(plan, lambda event: click.echo(event_line(event, begun_s)))
+    line, begun_s = StatusLine(), time.monotonic()
+
+    def show_event(event: GuardEvent) -> None:
+        line.clear()
+        click.echo(event_line(event, begun_s))
+
+    def show_question(number: int, has_guard: bool) -> None:
+        line.write(f"{'With' if has_guard else 'Without'} guard: question {number} of {NUM_TURNS}")
+
+    try:
+        return bench_guard(plan, show_event, show_question)
+    finally:
+        line.end()
 
 
 def _drawn(result: GuardBench) -> bytes:

@@ -61,12 +61,16 @@ def test_every_kind_of_loss_is_found(store: ConversationStore) -> None:
 
 @pytest.mark.slow
 def test_a_short_conversation_is_held_twice_and_whole(starter_gguf: Path, backend: Backend) -> None:
+    told: list[tuple[int, bool]] = []
     plan = GuardBenchPlan(starter_gguf, KVSpec.parse(DEFAULT_KV), share=1.0, may_trim=False)
-    result = bench_guard(plan, lambda event: None, SHORT)
+    result = bench_guard(
+        plan, lambda event: None, lambda number, guarded: told.append((number, guarded)), SHORT
+    )
     for run in (result.free, result.guarded):
         assert run.problems == ()
         assert run.num_turns == len(SHORT)
         assert run.num_tokens > 20
         assert run.most_taken_nbytes >= run.begun_nbytes > 0
+    assert told == [(number, has_guard) for has_guard in (False, True) for number in (1, 2, 3)]
     assert result.free.events == ()
     assert result.guarded.most_nbytes is not None
