@@ -195,6 +195,7 @@ class ChatController(QObject):
             self._refuse(refusal)
         elif admission is not None:
             self.refused.show_unsent(admission)
+            self._refresh()
         else:
             self._send(text, anyway=False)
 
