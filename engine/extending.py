@@ -1,9 +1,14 @@
-"""Finding out how much of a prompt a cache holds already, and bringing it there."""
+"""Bringing a cache to what it holds of a prompt already, and forgetting it where something broke."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
+import mlx.core as mx
+
+from engine.errors import Cancelled
+from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.turns import skipped_stretch
@@ -38,6 +43,21 @@ def keep_prefix(
     unused = cache.next_position - cache.num_tokens
     if unused and unused + len(prompt) + answer_tokens > context_tokens:
         _truncate(cache, cache.num_before_gap)
+
+
+@contextlib.contextmanager
+def forgetting_broken(held: HeldSequences, conversation_id: int | None) -> Iterator[None]:
+    """Forget a conversation's cache after an error in the middle of a change: its layers may disagree."""
+    try:
+        yield
+    except Cancelled:
+        raise
+    except Exception:
+        if conversation_id is not None:
+            with contextlib.suppress(Exception):  # what broke once may break again
+                held.forget(conversation_id)
+        mx.clear_cache()
+        raise
 
 
 def same_pages(one: KVSpec, other: KVSpec) -> bool:

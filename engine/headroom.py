@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ from engine.budget import kv_nbytes
 from engine.kv.precision import PRESETS, BitsPair, KVSpec, PrecisionRule
 from engine.memory import available_nbytes
 from engine.memory_limits import MemoryLimits
-from engine.memory_sensor import MemorySensor
+from engine.memory_linux import trim_heap
+from engine.memory_sensor import process_nbytes
 from engine.model_info import ModelInfo
 
 _UNIFORM_BITS = (8, 6, 5, 4, 3, 2)
@@ -27,8 +29,14 @@ def headroom_nbytes(limits: MemoryLimits) -> int:
     """
     headroom = available_nbytes()
     if limits.most_nbytes is not None:
-        headroom = min(headroom, limits.most_nbytes - MemorySensor()().process_nbytes)
+        trim_heap()  # what is free in it would count as taken
+        headroom = min(headroom, limits.most_nbytes - process_nbytes(os.getpid()))
     return max(0, headroom + mx.get_cache_memory())
+
+
+def more_memory(limits: MemoryLimits) -> str:
+    """Return what to do for there to be more."""
+    return "Close other programs" if limits.most_nbytes is None else "Allow more memory"
 
 
 def precisions_below(kv: KVSpec) -> Iterator[KVSpec]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
 from engine.backend import Backend
 from engine.budget import MIN_CONTEXT_TOKENS, LoadPlan, kv_nbytes, plan_load
-from engine.headroom import precisions_below
+from engine.headroom import more_memory, precisions_below
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
@@ -67,12 +67,16 @@ class LoadWish:
             f"{self.info.name} needs {format_nbytes(needed)}: {format_nbytes(packed.weights_nbytes)} for its "
             f"weights, {format_nbytes(context)} for a context of {self.least_tokens:,} tokens and "
             f"{format_nbytes(plan.reserve_nbytes)} to work in. {format_nbytes(plan.usable_nbytes)} can be "
-            "had now. Close other programs, or choose a shorter context, a lower KV precision or a smaller "
-            "model.",
+            f"had now. {more_memory(self.limits)}, or choose {self._what_takes_less()}.",
             needed_nbytes=needed,
             available_nbytes=plan.usable_nbytes,
             choices=tuple(self._choices(packed)),
         )
+
+    def _what_takes_less(self) -> str:
+        if self.max_context is None:
+            return "a smaller model"
+        return "a shorter context, a lower KV precision or a smaller model"
 
     def _choices(self, packed: LoadPlan) -> Iterator[Choice]:
         """Yield what would fit, the mildest first."""

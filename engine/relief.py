@@ -75,6 +75,8 @@ class Ladder:
         for step in reversed(GuardStep):
             if height < step <= self._height and step in self._undo:
                 yield from _told(step, True, reason, self._undo[step]())
+        if height > self._height:
+            trim_heap()  # small buffers lie there
         self._height = height
 
 

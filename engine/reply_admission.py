@@ -15,8 +15,9 @@ from engine.admission import (
 )
 from engine.budget import kv_nbytes
 from engine.errors import OctavoError
-from engine.headroom import CacheRoom
+from engine.headroom import CacheRoom, more_memory
 from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
 from engine.turns import KEPT_SHARE, Render, turns_beyond, without_oldest
 from engine.wording import format_nbytes
@@ -35,6 +36,7 @@ class Question:
         kv: the precision that is asked for.
         max_context: the most tokens that the user allows, None for no such limit.
         room: the memory for it.
+        limits: what the user allows.
         render: gives the tokens of messages.
     """
 
@@ -43,6 +45,7 @@ class Question:
     kv: KVSpec
     max_context: int | None
     room: CacheRoom
+    limits: MemoryLimits
     render: Render
 
     @property
@@ -120,7 +123,7 @@ class Question:
         return AdmissionError(
             f"The conversation has {self.num_tokens:,} tokens. To read them takes {format_nbytes(needed)} "
             f"more memory, the room to work in included, and {format_nbytes(self.room.headroom_nbytes)} can "
-            "be had now. Close other programs, choose a lower KV precision or shorten the message.",
+            f"be had now. {more_memory(self.limits)}, choose a lower KV precision or shorten the message.",
             needed_nbytes=needed,
             available_nbytes=self.room.headroom_nbytes,
             choices=tuple(choices),

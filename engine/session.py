@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import mlx.core as mx
-
 from engine import telling
-from engine.admission import AdmissionError
 from engine.cancel import CancelToken
-from engine.errors import Cancelled
 from engine.events import CacheChanged, Finished, GenerationEvent, PrefillProgress, TurnsLeftOut
-from engine.extending import keep_prefix, same_pages
+from engine.extending import forgetting_broken, keep_prefix, same_pages
 from engine.figures import Phase
 from engine.generate import Generation
 from engine.guard import Guard, GuardAction
@@ -110,7 +105,13 @@ class Session:
         prompt = self._model.prompt(request.messages)
         room = self._room(request.conversation_id, request.kv, prompt.tokens)
         question = Question(
-            request.messages, len(prompt.tokens), request.kv, request.max_context, room, self._model.render
+            request.messages,
+            len(prompt.tokens),
+            request.kv,
+            request.max_context,
+            room,
+            self.limits,
+            self._model.render,
         )
         return prompt, question
 
@@ -146,7 +147,7 @@ class Session:
         )
         left_out = request.left_out_turns
         try:
-            with self._dropping_broken(request.conversation_id):
+            with forgetting_broken(self._held, request.conversation_id):
                 cache = self._cache_for(request, admitted)
                 generation = Generation(
                     self._model,
@@ -215,7 +216,7 @@ class Session:
         kv = dataclasses.replace(kv, page_tokens=cache.spec.page_tokens, group_size=cache.spec.group_size)
         if kv == cache.spec and not cache.is_behind:
             return None
-        with self._dropping_broken(self._held.conversation_id):
+        with forgetting_broken(self._held, self._held.conversation_id):
             cache.apply(kv, cancel.check)
         self.publish(Phase.IDLE)
         return CacheChanged(cache.spec, cache.usage())
@@ -239,7 +240,7 @@ class Session:
         assert conversation_id is not None
         require_rebuild_fits(self._room(conversation_id, cache.spec, ()), cache.spec, cache.num_tokens)
         try:
-            with self._dropping_broken(conversation_id):
+            with forgetting_broken(self._held, conversation_id):
                 cache.ease()
                 for event in read_again(self._model, cache, cancel):
                     self.publish(Phase.PREFILL)
@@ -274,20 +275,6 @@ class Session:
         self._held.forget(conversation_id)
         self._prompts.pop(conversation_id, None)
         self.publish(Phase.IDLE)
-
-    @contextlib.contextmanager
-    def _dropping_broken(self, conversation_id: int | None) -> Iterator[None]:
-        """Drop a conversation's cache after an error in the middle of a change: its layers may disagree."""
-        try:
-            yield
-        except (Cancelled, AdmissionError):
-            raise
-        except Exception:
-            if conversation_id is not None:
-                with contextlib.suppress(Exception):  # what broke once may break again
-                    self._held.forget(conversation_id)
-            mx.clear_cache()
-            raise
 
     def publish(self, phase: Phase) -> None:
         """Publish the engine's figures."""

@@ -1,0 +1,161 @@
+"""What `octavo ask` shows: the answer, its progress and figures, and what the guard does."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from app.cli.status_line import StatusLine
+from app.kv_text import bits_text, budget_text, pages_text
+from engine.admission import (
+    AdmissionError,
+    DropTurns,
+    InSegments,
+    LowerPrecision,
+    ShorterContext,
+    SmallerModel,
+)
+from engine.errors import OctavoError
+from engine.events import (
+    Finished,
+    GenerationEvent,
+    GenerationStats,
+    LoadProgress,
+    PrefillProgress,
+    Token,
+    TurnsLeftOut,
+)
+from engine.guard import GuardAction
+from engine.kv.usage import KVUsage
+from engine.wording import format_nbytes
+
+
+class Output(Protocol):
+    """Where events go."""
+
+    def show(self, event: LoadProgress | GenerationEvent) -> None:
+        """Show one event."""
+
+    def fail(self, error: OctavoError) -> None:
+        """Show why there is no answer, and what would help."""
+
+
+class TextOutput:
+    """The answer on standard output; progress and figures on standard error, where that is a terminal."""
+
+    def __init__(self) -> None:
+        self._line = StatusLine()
+
+    def show(self, event: LoadProgress | GenerationEvent) -> None:
+        """Show one event."""
+        match event:
+            case LoadProgress(stage, done, total):
+                self._status(f"{stage.value} {done / total:.0%}" if total else stage.value)
+            case PrefillProgress(done, total):
+                self._status(f"Reading {done:,} of {total:,} tokens")
+            case Token(text):
+                self._line.clear()
+                print(text, end="", flush=True)
+            case GuardAction(reason=reason, sentence=sentence):
+                self._line.clear()
+                self._line.write(f"[{sentence} {reason[:1].upper()}{reason[1:]}.]")
+                self._line.end()
+            case Finished(stats):
+                self._line.clear()
+                print(flush=True)
+                self._figures(stats)
+
+    def fail(self, error: OctavoError) -> None:
+        """Show why there is no answer, and what would help."""
+        self._line.clear()
+        print(f"octavo: {error}", file=sys.stderr)
+        for way_out in ways_out(error):
+            print(f"  {way_out.option}: {way_out.effect}", file=sys.stderr)
+
+    def _status(self, text: str) -> None:
+        if self._line.on_terminal:
+            self._line.write(text)
+
+    def _figures(self, stats: GenerationStats) -> None:
+        if self._line.on_terminal:
+            print(
+                f"[{stats.prompt_tokens:,} tokens read at {stats.prefill_tps:.0f}/s, first token after "
+                f"{stats.ttft_s:.1f} s, {stats.completion_tokens:,} written at {stats.decode_tps:.1f}/s, "
+                f"stopped by {stats.stop_reason.value}]",
+                file=sys.stderr,
+            )
+            if stats.kv_usage is not None:
+                print(f"[KV cache: {_kv_figures(stats.kv_usage)}]", file=sys.stderr)
+            if stats.kv_note is not None:
+                print(f"[{stats.kv_note}]", file=sys.stderr)
+
+
+def _kv_figures(usage: KVUsage) -> str:
+    parts = [format_nbytes(usage.nbytes)]
+    if usage.requested is not None:
+        held = "no cold page yet" if usage.effective is None else f"{bits_text(usage.effective)} effective"
+        parts.append(f"{bits_text(usage.requested)} bits requested, {held}")
+        parts.append(f"pages: {pages_text(usage)}")
+    if budget := budget_text(usage):
+        parts.append(f"attention: {budget}")
+    return "; ".join(parts)
+
+
+@dataclass(frozen=True)
+class WayOut:
+    """An option with which `octavo ask` would go on, and what it does."""
+
+    option: str
+    effect: str
+
+
+def ways_out(error: OctavoError) -> Iterator[WayOut]:
+    """Yield the options that help against a refusal, the mildest first; none against other errors."""
+    if not isinstance(error, AdmissionError):
+        return
+    for choice in error.choices:
+        match choice:
+            case LowerPrecision(kv, fitting_tokens):
+                option = f"--kv {shlex.quote(str(kv))}"
+                yield WayOut(option, f"a lower KV precision, at which {fitting_tokens:,} tokens fit")
+            case ShorterContext(max_context):
+                yield WayOut(f"--context {max_context}", "a shorter context")
+            case SmallerModel(nbytes):
+                yield WayOut("--model MODEL", f"a model with at most {format_nbytes(nbytes)} of weights")
+            case InSegments() | DropTurns():
+                pass  # a question in the terminal has no former turns, and its documents are read whole
+    if error.can_override:
+        yield WayOut("--anyway", "go on all the same; the computer may become very slow")
+
+
+class JsonOutput:
+    """One JSON object a line, each with its event's name under `event`."""
+
+    def show(self, event: LoadProgress | GenerationEvent) -> None:
+        """Show one event."""
+        match event:
+            case LoadProgress(stage, done, total):
+                self._line("load", stage=stage.name.lower(), done=done, total=total)
+            case PrefillProgress(done, total, reused):
+                self._line("prefill", done=done, total=total, reused=reused)
+            case Token(text, token_id):
+                self._line("token", text=text, token_id=token_id)
+            case GuardAction():
+                self._line("guard", **dataclasses.asdict(event) | {"step": event.step.name.lower()})
+            case TurnsLeftOut():
+                self._line("turns_left_out", **dataclasses.asdict(event))
+            case Finished(stats):
+                self._line("finished", **dataclasses.asdict(stats) | {"stop_reason": stats.stop_reason.value})
+
+    def fail(self, error: OctavoError) -> None:
+        """Show why there is no answer, and what would help."""
+        helps = [dataclasses.asdict(way_out) for way_out in ways_out(error)]
+        self._line("error", message=str(error), **({"helps": helps} if helps else {}))
+
+    def _line(self, event: str, **fields: Any) -> None:
+        print(json.dumps({"event": event} | fields), flush=True)
