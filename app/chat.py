@@ -15,13 +15,16 @@ from dataclasses import dataclass
 from app.context import ConversationContext
 from app.document_prompt import document_ranges, message_text
 from app.profiles import DocumentMode, Overflow
+from app.segment_plan import without_document_texts
+from app.segment_progress import SegmentEvent
+from app.segments import SegmentReader
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message, MessageState, Role
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import ModelError, OctavoError, sentence_of
-from engine.events import Finished, GenerationEvent, GenerationStats, StopReason, Token, TurnsLeftOut
+from engine.events import Finished, GenerationStats, StopReason, Token, TurnsLeftOut
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
@@ -70,7 +73,7 @@ class ReplyEnded:
     unsaved: StoreError | None = None
 
 
-ReplyEvent = ReplyStarted | GenerationEvent | ReplyEnded
+ReplyEvent = ReplyStarted | SegmentEvent | ReplyEnded
 
 
 def prompt_messages(path: Sequence[Message], system_prompt: str) -> tuple[ChatMessage, ...]:
@@ -103,6 +106,7 @@ class ChatService:
     def __init__(self, store: ConversationStore, engine: Engine) -> None:
         self._store = store
         self._engine = engine
+        self._reader = SegmentReader(engine)
 
     def reply(
         self,
@@ -131,7 +135,7 @@ class ChatService:
         known = self._store.conversation(conversation_id).context_from
         context = self._fitting(context.read_from(known), conversation_id, settings)
         request = _request(context, conversation_id, settings)
-        events = self._engine.generate(request, cancel, wanted_kv)
+        events = self._reader.reply(request, settings.document_mode, cancel, wanted_kv)
         started = self._store.begin_reply(conversation_id, leaf_id, self._engine.loaded.info.name)
         if context.first_id is not None and context.first_id != known:
             self._remember(conversation_id, context)
@@ -155,11 +159,16 @@ class ChatService:
     def _fitting(
         self, context: ConversationContext, conversation_id: int, settings: ReplySettings
     ) -> ConversationContext:
-        """Leave the oldest turns out where the context is full and the profile says so."""
+        """Leave the oldest turns out where the context is full and the profile says so.
+
+        Documents that are read in parts where they do not fit are no reason for that.
+        """
         if settings.overflow is not Overflow.DROP:
             return context
-        turns = self._engine.turns_to_leave_out(_request(context, conversation_id, settings))
-        return context.without(turns)
+        request = _request(context, conversation_id, settings)
+        if settings.document_mode is DocumentMode.SEGMENTS:
+            request = without_document_texts(request)
+        return context.without(self._engine.turns_to_leave_out(request))
 
     def _remember(self, conversation_id: int, context: ConversationContext) -> None:
         """Keep where the model begins to read; a full disk must not end the reply."""
@@ -200,7 +209,7 @@ class _ReplyInProgress:
         """Whether the user stopped it."""
         return self._stats is not None and self._stats.stop_reason is StopReason.STOPPED
 
-    def take(self, event: GenerationEvent) -> None:
+    def take(self, event: SegmentEvent) -> None:
         """Remember a token's text and the figures, and save from time to time."""
         if isinstance(event, Finished):
             self._stats = event.stats

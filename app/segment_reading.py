@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from app.document_prompt import PlacedDocument
 from app.segment_plan import MARGIN_TOKENS, SEGMENT_CONVERSATION, SegmentPlan
+from app.segment_progress import SegmentEvent, SegmentProgress
 from app.segment_prompts import (
     join_prompt,
     note_of,
@@ -21,7 +21,7 @@ from app.splitting import split_text
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled
-from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
+from engine.events import Finished, GenerationStats, PrefillProgress, StopReason, Token
 from engine.kv.precision import KVSpec
 
 MOST_KEPT_NOTES = 2000
@@ -31,37 +31,6 @@ NO_TOKEN = -1
 
 Notes = dict[tuple[str, str, str], str]
 """Notes by model, KV precision and prompt."""
-
-
-@dataclass(frozen=True)
-class SegmentProgress:
-    """How far the reading in parts is.
-
-    Attributes:
-        part: the part that is being read, from 1 on, of all documents together.
-        total: how many there are.
-        title: the document that it belongs to.
-        is_joining: whether its parts have been read, and notes on them are being made shorter.
-        done_tokens: tokens of the present prompt that have been read.
-        total_tokens: how many those are; 0 before that is known.
-    """
-
-    part: int
-    total: int
-    title: str
-    is_joining: bool = False
-    done_tokens: int = 0
-    total_tokens: int = 0
-
-    @property
-    def words(self) -> str:
-        """What is being done, for people."""
-        if self.is_joining:
-            return "Putting the notes together"
-        return f"Reading part {self.part} of {self.total}"
-
-
-SegmentEvent = GenerationEvent | SegmentProgress
 
 
 class SegmentReading:

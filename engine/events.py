@@ -48,6 +48,11 @@ class PrefillProgress:
     total: int
     reused: int
 
+    @property
+    def share(self) -> float:
+        """How much of it has been read, 0 to 1."""
+        return self.done / self.total if self.total else 1.0
+
 
 @dataclass(frozen=True)
 class Token:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings, conversation_context
+from app.segment_progress import ReadingProgress
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message
-from engine.events import PrefillProgress
 from engine.turns import turn_starts
 from ui.chat.view import ChatView
 from ui.profiles.current import CurrentProfile
@@ -254,7 +254,7 @@ class ConversationSession(QObject):
         if self.is_streaming:
             self._view.append_text(text)
 
-    def _on_prefill(self, progress: PrefillProgress) -> None:
+    def _on_prefill(self, progress: ReadingProgress) -> None:
         if self.is_streaming:
             self._view.set_prefill(progress)
 

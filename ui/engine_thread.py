@@ -35,7 +35,7 @@ class EngineThread(QObject):
         model_loaded(LoadedModel): a model is ready.
         model_unloaded(): there is no model now, because it was ejected or loading was stopped or failed.
         reply_started(Message): the reply has its row in the store, still empty.
-        prefill_progress(int, PrefillProgress): message id, and how far the prompt is read.
+        prefill_progress(int, PrefillProgress | SegmentProgress): message id, and how far the prompt is read.
         kv_changed(int, CacheChanged | None): whose cache the engine holds now, and what is in it.
         kv_refused(PrecisionError): the model cannot have the precision and was loaded with the default.
         reply_finished(Message): the reply's final row.

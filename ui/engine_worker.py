@@ -18,6 +18,7 @@ from PySide6.QtCore import QObject, QThread, Signal
 
 from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, ReplyStarted
 from app.paths import AppPaths
+from app.segment_progress import SegmentProgress
 from app.settings import DEFAULT_KV
 from app.store.conversations import ConversationStore
 from engine.admission import AdmissionError
@@ -339,6 +340,8 @@ class EngineWorker(QThread):
                 case ReplyStarted(message):
                     message_id = message.id
                     self.reply_started.emit(message)
+                case SegmentProgress():
+                    self.prefill_progress.emit(message_id, event)
                 case PrefillProgress():
                     self._held_by = conversation_id
                     self.prefill_progress.emit(message_id, event)

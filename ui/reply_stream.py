@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.chat import ReplySettings
+from app.segment_progress import ReadingProgress
 from app.store.records import Message
-from engine.events import PrefillProgress
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 
@@ -26,7 +26,7 @@ class ReplyStream(QObject):
         busy_changed: `conversation_id` changed.
         began: the reply's row.
         text_added: text that was decoded since the last time.
-        prefill_changed: a `PrefillProgress`.
+        prefill_changed: a `ReadingProgress`.
         ended: the reply's final row.
     """
 
@@ -44,7 +44,7 @@ class ReplyStream(QObject):
         self.conversation_id: int | None = None
         self.message: Message | None = None
         self.text = ""
-        self.prefill: PrefillProgress | None = None
+        self.prefill: ReadingProgress | None = None
         self._timer = QTimer(self)
         self._timer.setTimerType(Qt.TimerType.PreciseTimer)
         self._timer.setInterval(_FRAME_MS)
@@ -80,7 +80,7 @@ class ReplyStream(QObject):
         self._timer.start()
         self.began.emit(message)
 
-    def _on_prefill(self, _message_id: int, progress: PrefillProgress) -> None:
+    def _on_prefill(self, _message_id: int, progress: ReadingProgress) -> None:
         self.prefill = progress
         self.prefill_changed.emit(progress)
 

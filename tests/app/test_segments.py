@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,16 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import PreTrainedTokenizerFast
 
+from app.chat import ChatService, ReplyEnded, ReplySettings
+from app.chat import ReplyEvent as ChatEvent
 from app.document_prompt import document_ranges, message_text
 from app.documents.document import Document
-from app.profiles import DocumentMode
+from app.profiles import DocumentMode, Overflow
+from app.segment_progress import SegmentEvent, SegmentProgress
 from app.segment_prompts import notes_text
-from app.segment_reading import SegmentEvent, SegmentProgress
 from app.segments import SegmentReader
+from app.store.conversations import ConversationStore
+from app.store.records import Message, MessageState
 from engine.admission import AdmissionError
 from engine.backend import Backend
 from engine.cancel import CancelToken
@@ -283,3 +287,78 @@ def test_a_conversation_that_is_too_long_without_documents_is_refused(talking: E
 
 def test_a_document_without_a_question_is_read_too(talking: Engine) -> None:
     assert written(read(talking, request(user("", LONG))))
+
+
+# In a conversation.
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[ConversationStore]:
+    store = ConversationStore.open(tmp_path / "conversations.db")
+    yield store
+    store.close()
+
+
+SETTINGS = ReplySettings(
+    SamplingParams(temperature=0, max_tokens=20, repetition_penalty=1),
+    KV,
+    "",
+    LIMIT,
+    document_mode=DocumentMode.SEGMENTS,
+)
+
+
+def asked(store: ConversationStore, text: str, *documents: Document, after: Message | None = None) -> Message:
+    conversation_id = after.conversation_id if after else store.create_conversation().id
+    attached = [store.add_attachment(conversation_id, document).id for document in documents]
+    return store.add_user_message(conversation_id, after.id if after else None, text, attached)
+
+
+def answered(
+    store: ConversationStore, engine: Engine, question: Message, settings: ReplySettings = SETTINGS
+) -> tuple[Message, list[ChatEvent]]:
+    events = list(
+        ChatService(store, engine).reply(question.conversation_id, question.id, settings, CancelToken())
+    )
+    assert isinstance(events[-1], ReplyEnded)
+    return store.path(events[-1].message.id)[-1], events
+
+
+def test_a_reply_says_in_how_many_parts_its_document_was_read(
+    store: ConversationStore, talking: Engine
+) -> None:
+    row, events = answered(store, talking, asked(store, "What hunts?", LONG))
+    total = max(event.total for event in events if isinstance(event, SegmentProgress))
+    assert row.state is MessageState.COMPLETE
+    assert row.stats is not None and row.stats.segments == total >= 3
+    assert row.text == "".join(event.text for event in events if isinstance(event, Token))
+
+
+def test_a_later_reply_can_be_asked_about_the_same_document(
+    store: ConversationStore, talking: Engine
+) -> None:
+    first, _ = answered(store, talking, asked(store, "What hunts?", LONG))
+    row, _ = answered(store, talking, asked(store, "What sleeps?", after=first))
+    assert row.stats is not None and row.stats.segments >= 3
+
+
+def test_a_reply_that_is_stopped_while_parts_are_read_is_a_stopped_one(
+    store: ConversationStore, talking: Engine
+) -> None:
+    cancel, question = CancelToken(), asked(store, "What hunts?", LONG)
+    for event in ChatService(store, talking).reply(question.conversation_id, question.id, SETTINGS, cancel):
+        if isinstance(event, SegmentProgress) and event.part == 2:
+            cancel.cancel()
+    assert isinstance(event, ReplyEnded)
+    assert event.message.state is MessageState.STOPPED
+    assert event.message.text == ""
+
+
+def test_old_turns_are_not_left_out_for_a_document_that_is_read_in_parts(
+    store: ConversationStore, talking: Engine
+) -> None:
+    settings = dataclasses.replace(SETTINGS, overflow=Overflow.DROP)
+    first, _ = answered(store, talking, asked(store, "Hello?"), settings)
+    row, _ = answered(store, talking, asked(store, "What hunts?", LONG, after=first), settings)
+    assert row.stats is not None and (row.stats.left_out_turns, row.stats.segments > 0) == (0, True)
+    assert store.conversation(first.conversation_id).context_from is None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
 
+from app.segment_progress import ReadingProgress
 from app.store.records import Message, MessageState
-from engine.events import PrefillProgress
 from ui.chat.buttons import IconButton
 from ui.chat.elided_label import ElidedLabel
 from ui.chat.markdown_body import MarkdownBody
@@ -16,6 +16,7 @@ from ui.chat.reply_status import prefill_text, state_text, stats_text
 from ui.markdown.style import MarkdownStyle
 from ui.plain_text import plain_label
 
+_BAR_STEPS = 1000
 _STATE_KINDS = {MessageState.FAILED: "danger", MessageState.INTERRUPTED: "warning"}
 
 
@@ -85,7 +86,7 @@ class ReplyMessage(MessageWidget):
             self._column.insertWidget(self._column.indexOf(self._state), self._waiting)
             self._waiting.show()
 
-    def set_prefill(self, progress: PrefillProgress) -> None:
+    def set_prefill(self, progress: ReadingProgress) -> None:
         """Show how far the prompt is read."""
         if self._waiting is not None:
             self._waiting.show_progress(progress)
@@ -191,8 +192,8 @@ class WaitingLine(QWidget):
         column.addWidget(self._words)
         column.addWidget(self._bar)
 
-    def show_progress(self, progress: PrefillProgress) -> None:
+    def show_progress(self, progress: ReadingProgress) -> None:
         """Show how far the prompt is read."""
         self._words.setText(prefill_text(progress))
-        self._bar.setRange(0, max(1, progress.total))
-        self._bar.setValue(progress.done)
+        self._bar.setRange(0, _BAR_STEPS)
+        self._bar.setValue(int(_BAR_STEPS * progress.share))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from app.segment_progress import ReadingProgress, SegmentProgress
 from app.store.records import Message, MessageState
-from engine.events import GenerationStats, PrefillProgress, StopReason
+from engine.events import GenerationStats, StopReason
 
 _STOP_WORDS = {
     StopReason.END: "end",
@@ -26,6 +27,8 @@ def stats_text(stats: GenerationStats) -> str:
             stop,
         ]
     parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
+    if stats.segments:
+        parts.append("read in 1 part" if stats.segments == 1 else f"read in {stats.segments:,} parts")
     if stats.kv_note is not None:
         parts.append(stats.kv_note)
     return " · ".join(parts)
@@ -42,6 +45,11 @@ def state_text(message: Message) -> str:
     return ""
 
 
-def prefill_text(progress: PrefillProgress) -> str:
-    """Return how far the prompt is read, such as `Reading 1,200 of 6,031 tokens (reused 0)`."""
+def prefill_text(progress: ReadingProgress) -> str:
+    """Return how far the prompt is read, such as `Reading 1,200 of 6,031 tokens (reused 0)`.
+
+    Where documents are read in parts, the part is what counts: `Reading part 3 of 12`.
+    """
+    if isinstance(progress, SegmentProgress):
+        return progress.words
     return f"Reading {progress.done:,} of {progress.total:,} tokens (reused {progress.reused:,})"

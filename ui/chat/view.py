@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from app.segment_progress import ReadingProgress
 from app.store.records import Message, Role
-from engine.events import PrefillProgress
 from ui.chat.focus_order import chain_after
 from ui.chat.left_out import LeftOutLine
 from ui.chat.message_widget import MessageWidget
@@ -129,7 +129,7 @@ class ChatView(QWidget):
             self._stream = widget
             widget.begin_stream()
 
-    def set_prefill(self, progress: PrefillProgress) -> None:
+    def set_prefill(self, progress: ReadingProgress) -> None:
         """Show how far the prompt of the awaited reply is read."""
         if self._stream is not None:
             self._stream.set_prefill(progress)

@@ -30,3 +30,8 @@ def test_the_figures_of_a_reply_are_one_line() -> None:
 def test_a_reply_stopped_while_its_prompt_was_read_shows_no_speed() -> None:
     stats = dataclasses.replace(STATS, completion_tokens=0, decode_tps=0.0, stop_reason=StopReason.STOPPED)
     assert stats_text(stats) == "stopped before the first token · 0.84 s · reused 5,000 of 6,031"
+
+
+def test_a_reply_from_notes_says_in_how_many_parts_documents_were_read() -> None:
+    assert stats_text(dataclasses.replace(STATS, segments=12)).endswith(" · read in 12 parts")
+    assert stats_text(dataclasses.replace(STATS, segments=1)).endswith(" · read in 1 part")
