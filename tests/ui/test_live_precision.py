@@ -160,6 +160,8 @@ def test_reading_again_brings_lost_bits_back_and_leaves_the_conversation(
     ask(window, qtbot)
     wait_for_answer(window, qtbot)
     messages = list(window.chat.session.messages)
+    assert messages[-1].stats is not None
+    assert window.precision.reread.prefill_tps == messages[-1].stats.prefill_tps
     lost = lose_bits(window, qtbot)
     window.inspector.precision._notice.findChild(QPushButton).click()
     qtbot.waitUntil(lambda: window._engine.state is EngineState.REBUILDING, timeout=WAIT_MS)

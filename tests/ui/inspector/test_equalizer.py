@@ -74,11 +74,13 @@ def test_a_stroke_over_the_keys_paints_them_and_chooses_once_it_ends(
 
 
 def test_keys_and_values_are_painted_together_when_that_is_wanted(
-    qtbot: QtBot, panel: PrecisionPanel, values: LayerBars
+    qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars, values: LayerBars
 ) -> None:
     panel._equalizer.findChild(QCheckBox).click()
     drag(qtbot, values, (0, 16), (29, 16))
     assert panel.spec == KVSpec.parse("16")
+    drag(qtbot, keys, (0, 8), (7, 8))
+    assert panel.spec == KVSpec.parse("0-7:8")
 
 
 def test_bars_sliders_presets_and_text_show_the_same(
@@ -112,6 +114,16 @@ def test_a_double_click_and_alt_set_back_what_was_chosen_for_all(
     qtbot.mouseMove(keys, at(keys, 29, 8))
     qtbot.mouseRelease(keys, LEFT, ALT, at(keys, 29, 8))
     assert panel.spec == KVSpec.parse("4")
+
+
+@pytest.mark.parametrize(("chosen", "usual"), [("k6v3", 6), ("0-9:8, 10-:3", 3)])
+def test_what_is_set_back_gets_what_most_layers_had_before_the_strokes(
+    qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars, chosen: str, usual: int
+) -> None:
+    panel.set_spec(KVSpec.parse(chosen))
+    drag(qtbot, keys, (0, 16), (29, 16))
+    qtbot.mouseDClick(keys, LEFT, pos=at(keys, 3, 2))
+    assert heights(keys) == [16] * 3 + [usual] + [16] * 26
 
 
 def test_the_keyboard_moves_extends_changes_and_sets_back(
