@@ -254,6 +254,7 @@ class NotificationBar(QFrame):
             button.setAccessibleName(f"{action.text}: {notice.title}")
             button.clicked.connect(lambda _=False, action=action: self._press(notice, action))
             self._actions.addWidget(button)
+            button.show()
 
     def _press(self, notice: Notice, action: NoticeAction) -> None:
         if notice in self._notices:

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from engine.errors import OctavoError
-from ui.notifications import Level, Notice, NotificationBar, Notifications, versions
+from ui.notifications import Level, Notice, NoticeAction, NotificationBar, Notifications, versions
 
 
 @pytest.fixture
@@ -83,6 +83,39 @@ def test_information_does_not_wait_behind_anything(
 def test_the_same_notice_is_not_piled_up(bar: NotificationBar, notifications: Notifications) -> None:
     for _ in range(3):
         notifications.error("Disk full", "Free some space.")
+    bar.close_notice()
+    assert bar.notice is None
+
+
+def test_the_buttons_of_a_notice_do_what_they_say_and_close_it(
+    bar: NotificationBar, notifications: Notifications
+) -> None:
+    pressed: list[str] = []
+    actions = tuple(NoticeAction(text, lambda text=text: pressed.append(text)) for text in ("Go on", "Stop"))
+    for number in range(2):
+        notifications.post(Notice(Level.WARNING, f"Paused {number}", "Why.", actions=actions))
+    shown = {button.text(): button for button in bar.findChildren(QPushButton) if not button.isHidden()}
+    assert set(shown) == {"Go on", "Stop"}
+    assert shown["Stop"].accessibleName() == "Stop: Paused 1"
+    shown["Stop"].click()
+    assert pressed == ["Stop"]
+    assert bar.notice is not None and bar.notice.title == "Paused 0"
+    notifications.error("Other", "Without buttons.")
+    assert [button.text() for button in bar.findChildren(QPushButton) if not button.isHidden()] == [
+        "Copy details"
+    ]
+
+
+def test_a_notice_gives_way_to_a_newer_one_of_its_topic_and_can_be_withdrawn(
+    bar: NotificationBar, notifications: Notifications
+) -> None:
+    notifications.withdrawn.connect(bar.withdraw)
+    notifications.error("Other", "It stays.")
+    for number in range(2):
+        notifications.post(Notice(Level.WARNING, f"Paused {number}", "Why.", topic="pause"))
+    assert bar.notice is not None and bar.notice.title == "Paused 1"
+    notifications.withdraw("pause")
+    assert bar.notice is not None and bar.notice.title == "Other"
     bar.close_notice()
     assert bar.notice is None
 

@@ -43,6 +43,19 @@ def test_the_catalogue_is_offered(chooser: ModelChooser) -> None:
     assert "On this computer" not in texts(chooser)
 
 
+def test_only_models_that_are_small_enough_are_listed_until_all_are_wanted(
+    chooser: ModelChooser,
+) -> None:
+    sizes = sorted(entry.nbytes for entry in catalogue())
+    most = sizes[len(sizes) // 2]
+    chooser.show_only(most)
+    by_title = {entry.title: entry.nbytes for entry in catalogue()}
+    listed = [by_title[title] for title in texts(chooser) if title in by_title]
+    assert listed == [size for size in reversed(sizes) if size <= most]
+    button(chooser, "Show all models").click()
+    assert len([title for title in texts(chooser) if title in by_title]) == len(by_title)
+
+
 def test_an_imported_model_is_listed_loaded_on_request_and_forgotten(
     qtbot: QtBot, chooser: ModelChooser, library: ModelLibrary, starter_gguf: Path
 ) -> None:
