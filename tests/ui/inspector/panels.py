@@ -22,7 +22,7 @@ CUSTOM = KVSpec.parse("0-7:8, 8-:k6v4; page=128, group=32, hot=2, warm=0, attend
 
 
 def loaded_model(num_layers: int, num_kv_heads: int, paged_every: int = 1) -> LoadedModel:
-    """A small model that is described and has no weights; each so-manieth of its layers has pages."""
+    """A small model that is described and has no weights; one in `paged_every` of its layers has pages."""
     shapes = [LayerShape(0 if layer % paged_every else num_kv_heads, 64, 64) for layer in range(num_layers)]
     info = ModelInfo(
         path=Path("gone"),
