@@ -27,6 +27,8 @@ class PressureGauge(QFrame):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._level: PressureLevel | None = None
+        self._limit_nbytes: int | None = None
+        self._sample: MemorySample | None = None
         self._icon = QLabel()
         self._word = plain_label("Not measured yet")
         self._word.setProperty("kind", "heading")
@@ -44,17 +46,25 @@ class PressureGauge(QFrame):
 
     def show_sample(self, sample: MemorySample) -> None:
         """Show the pressure of a moment."""
+        self._sample = sample
         octavo, total = sample.process_nbytes, sample.total_nbytes
         others = max(0, total - sample.available_nbytes - octavo)
         self._free.setText(_free_text(sample))
-        self._use.setText(f"Octavo {format_nbytes(octavo)}, others {format_nbytes(others)}")
-        self._reason.setText(sample.reason)
+        limit = "" if self._limit_nbytes is None else f" of your {format_nbytes(self._limit_nbytes)}"
+        self._use.setText(f"Octavo {format_nbytes(octavo)}{limit}, others {format_nbytes(others)}")
+        self._reason.setText(_sentence(sample.reason))
         self._use.show()
         self._reason.setVisible(bool(sample.reason))
-        self._bar.show_shares(octavo / total if total else 0.0, others / total if total else 0.0)
+        self._bar.show_bytes(octavo, others, total, self._limit_nbytes)
         if sample.level is not self._level:
             self._level = sample.level
             self._show_level()
+
+    def set_limit(self, nbytes: int | None) -> None:
+        """Mark what Octavo may take at most, None where nothing limits it."""
+        self._limit_nbytes = nbytes
+        if self._sample is not None:
+            self.show_sample(self._sample)
 
     def _lay_out(self) -> None:
         head = QHBoxLayout()
@@ -93,16 +103,23 @@ def _free_text(sample: MemorySample) -> str:
     return f"{number if total.endswith(unit) else free} of {total} free"
 
 
+def _sentence(words: str) -> str:
+    """Return a reason, which may be a part of a sentence, as one of its own."""
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""
+
+
 class _MemoryBar(QWidget):
-    """The whole memory: Octavo's share, then that of all others."""
+    """The whole memory: Octavo's share with a mark where its limit is, then that of all others."""
 
     def __init__(self) -> None:
         super().__init__()
         self._octavo = self._others = 0.0
+        self._limit: float | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def show_shares(self, octavo: float, others: float) -> None:
-        self._octavo, self._others = min(1.0, octavo), min(1.0, others)
+    def show_bytes(self, octavo: int, others: int, total: int, limit: int | None) -> None:
+        self._octavo, self._others = octavo / max(1, total), others / max(1, total)
+        self._limit = None if limit is None else limit / max(1, total)
         self.update()
 
     def sizeHint(self) -> QSize:
@@ -123,3 +140,6 @@ class _MemoryBar(QWidget):
                 width = max(2 * radius, self.width() * min(1.0, share))
                 painter.setBrush(palette.color(role))
                 painter.drawRoundedRect(QRectF(0, 0, width, self.height()), radius, radius)
+        if self._limit is not None and self._limit < 1:
+            mark = QRectF(round(self.width() * self._limit) - 1, 0, 2, self.height())
+            painter.fillRect(mark, palette.color("danger"))

@@ -93,7 +93,7 @@ class MemoryPanel(QWidget):
     def set_limits(self, limits: MemoryLimits) -> None:
         """Show the limits, silently."""
         self.limits.set_limits(limits)
-        self.curve.set_limit(limits.most_nbytes)
+        self._mark_limit(limits)
 
     def _lay_out(self) -> None:
         self._figures = QWidget()
@@ -160,8 +160,12 @@ class MemoryPanel(QWidget):
         self.curve.setAccessibleDescription(f"{self._moment.text()}. {total}: {', '.join(parts)}.")
 
     def _on_limits(self, limits: MemoryLimits) -> None:
-        self.curve.set_limit(limits.most_nbytes)
+        self._mark_limit(limits)
         self.limits_changed.emit(limits)
+
+    def _mark_limit(self, limits: MemoryLimits) -> None:
+        self.gauge.set_limit(limits.most_nbytes)
+        self.curve.set_limit(limits.most_nbytes)
 
 
 def _column(widget: QWidget) -> QVBoxLayout:

@@ -2,56 +2,93 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
+from PySide6.QtCore import QRect, QSize, Qt
+from PySide6.QtGui import QPainter
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from engine.figures import EngineFigures
 from engine.wording import format_nbytes
-from ui.plain_text import plain_label
+from ui.inspector.memory.kept_picture import KeptPicture
+from ui.theme import Theme
 
 _NONE = "–"
-_ROWS = ("Weights", "KV cache", "Together")
-_COLUMNS = ("planned", "actual", "difference")
+_COLUMNS = ("Planned", "Actual", "Diff.")
+_COLUMN_GAP, _ROW_GAP = 8, 5
 
 
-class PlanTable(QWidget):
+class PlanTable(KeptPicture):
     """Weights, KV cache of the conversation in hand, and both together: planned, actual, difference."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._cells: dict[tuple[str, str], QLabel] = {}
-        grid = QGridLayout(self)
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(8)
-        grid.setVerticalSpacing(5)
-        grid.setColumnStretch(0, 1)
-        for place, title in enumerate(("Planned", "Actual", "Diff."), start=1):
-            label = plain_label(title)
-            label.setProperty("kind", "faint")
-            grid.addWidget(label, 0, place, Qt.AlignmentFlag.AlignRight)
-        for line, row in enumerate(_ROWS, start=1):
-            name = plain_label(row)
-            name.setProperty("kind", "muted")
-            grid.addWidget(name, line, 0)
-            for place, column in enumerate(_COLUMNS, start=1):
-                cell = self._cells[row, column] = plain_label(_NONE)
-                cell.setAccessibleName(f"{row} {column}")
-                grid.addWidget(cell, line, place, Qt.AlignmentFlag.AlignRight)
+        self._figures = EngineFigures()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Memory as planned and as it is")
+        self._describe()
 
-    def show_figures(self, figures: EngineFigures) -> None:
-        """Show the plan and the bytes of a moment."""
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """What is shown: the name, what was planned, what is, and the difference."""
+        figures = self._figures
         weights = (figures.planned_weights_nbytes, figures.weights_nbytes)
         kv = (figures.planned_kv_nbytes, figures.kv.total - figures.kv.idle)
         both = (weights[0] + kv[0], weights[1] + kv[1])
-        for row, (planned, actual) in zip(_ROWS, (weights, kv, both), strict=True):
-            self._set(row, "planned", format_nbytes(planned) if planned else _NONE)
-            self._set(row, "actual", format_nbytes(actual) if actual else _NONE)
-            self._set(row, "difference", _difference(planned, actual))
+        return [
+            (name, _bytes_text(planned), _bytes_text(actual), _difference(planned, actual))
+            for name, (planned, actual) in (("Weights", weights), ("KV cache", kv), ("Together", both))
+        ]
 
-    def _set(self, row: str, column: str, text: str) -> None:
-        cell = self._cells[row, column]
-        if cell.text() != text:
-            cell.setText(text)
+    def show_figures(self, figures: EngineFigures) -> None:
+        """Show the plan and the bytes of a moment."""
+        if figures != self._figures:
+            self._figures = figures
+            self._describe()
+            self.updateGeometry()
+            self.redraw()
+
+    def sizeHint(self) -> QSize:  # noqa: D102
+        return QSize(200, self._row_height * (len(self.rows) + 1) - _ROW_GAP)
+
+    def minimumSizeHint(self) -> QSize:  # noqa: D102
+        return QSize(sum(self._widths()) + 3 * _COLUMN_GAP, self.sizeHint().height())
+
+    def draw(self, painter: QPainter) -> None:  # noqa: D102
+        self._draw_row(painter, 0, ("", *_COLUMNS), ("text_faint",) * 4)
+        roles = ("text_muted", "text", "text", "text")
+        for line, row in enumerate(self.rows, start=1):
+            self._draw_row(painter, line, row, roles)
+
+    def _draw_row(self, painter: QPainter, line: int, texts: tuple[str, ...], roles: tuple[str, ...]) -> None:
+        """Write a row, its name at the left and its numbers from the right on."""
+        palette, right = Theme.current().palette, self.width()
+        top, height = line * self._row_height, self.fontMetrics().height()
+        numbers = list(zip(texts, roles, self._widths(), strict=True))[1:]
+        for text, role, width in reversed(numbers):
+            painter.setPen(palette.color(role))
+            painter.drawText(QRect(right - width, top, width, height), Qt.AlignmentFlag.AlignRight, text)
+            right -= width + _COLUMN_GAP
+        painter.setPen(palette.color(roles[0]))
+        painter.drawText(QRect(0, top, right, height), Qt.AlignmentFlag.AlignLeft, texts[0])
+
+    def _widths(self) -> list[int]:
+        """Return the widths of the columns, each that of its longest text."""
+        columns = zip(("", *_COLUMNS), *self.rows, strict=True)
+        return [max(map(self.fontMetrics().horizontalAdvance, texts)) for texts in columns]
+
+    def _describe(self) -> None:
+        sentences = (
+            f"{name}: planned {planned}, actual {actual}, difference {difference}"
+            for name, planned, actual, difference in self.rows
+        )
+        self.setAccessibleDescription("; ".join(sentences))
+
+    @property
+    def _row_height(self) -> int:
+        return self.fontMetrics().height() + _ROW_GAP
+
+
+def _bytes_text(nbytes: int) -> str:
+    return format_nbytes(nbytes) if nbytes else _NONE
 
 
 def _difference(planned: int, actual: int) -> str:

@@ -19,6 +19,7 @@ from tests.ui.inspector.memory.samples import BUSY, GB, IDLE, at
 from tests.ui.inspector.panels import loaded_model
 from ui.inspector.memory.panel import MemoryPanel
 from ui.memory_watch import MemoryWatch
+from ui.theme import Theme
 
 LATER_S = 100_000.0
 """After all times of the story."""
@@ -58,22 +59,20 @@ def test_plan_and_actual_stand_side_by_side_with_their_difference(
     panel: MemoryPanel, watch: MemoryWatch
 ) -> None:
     send(watch)
-    table = [
-        [figure(panel, f"{row} {column}") for column in ("planned", "actual", "difference")]
-        for row in ("Weights", "KV cache", "Together")
+    assert panel.plan.rows == [
+        ("Weights", "980 MB", "1.0 GB", "+2.0 %"),
+        ("KV cache", "800 MB", "750 MB", "−6.2 %"),
+        ("Together", "1.8 GB", "1.8 GB", "−1.7 %"),
     ]
-    assert table == [
-        ["980 MB", "1.0 GB", "+2.0 %"],
-        ["800 MB", "750 MB", "−6.2 %"],
-        ["1.8 GB", "1.8 GB", "−1.7 %"],
-    ]
+    heard = QAccessible.queryAccessibleInterface(panel.plan).text(QAccessible.Text.Description)
+    assert heard.startswith("Weights: planned 980 MB, actual 1.0 GB, difference +2.0 %; KV cache: ")
 
 
 def test_what_was_not_planned_has_no_difference(panel: MemoryPanel, watch: MemoryWatch) -> None:
     send(watch, engine=EngineFigures(weights_nbytes=5))
-    assert figure(panel, "Weights difference") == figure(panel, "KV cache actual") == "–"
+    assert panel.plan.rows[:2] == [("Weights", "–", "5 bytes", "–"), ("KV cache", "–", "–", "–")]
     send(watch, time_s=LATER_S + 1, engine=EngineFigures(weights_nbytes=1_000, planned_weights_nbytes=1_000))
-    assert figure(panel, "Weights difference") == "0 %"
+    assert panel.plan.rows[0] == ("Weights", "1.0 KB", "1.0 KB", "0 %")
 
 
 @pytest.mark.parametrize(
@@ -88,9 +87,9 @@ def test_pressure_is_told_in_a_word_a_picture_and_a_sentence(
     panel: MemoryPanel, watch: MemoryWatch, level: PressureLevel, word: str, notice: str
 ) -> None:
     send(watch, level=PressureLevel.WARNING)
-    send(watch, time_s=LATER_S + 1, level=level, reason="Only 310 MB are free.")
+    send(watch, time_s=LATER_S + 1, level=level, reason="swap grows by 40 MB a second")
     assert figure(panel, "Memory pressure") == word
-    assert figure(panel, "Reason of the memory pressure") == "Only 310 MB are free."
+    assert figure(panel, "Reason of the memory pressure") == "Swap grows by 40 MB a second."
     assert panel.gauge.property("notice") == notice
     assert not panel.gauge._icon.pixmap().isNull()
 
@@ -220,6 +219,11 @@ def test_the_limits_of_the_user_reach_the_curve_and_the_settings(qtbot: QtBot, p
         panel.limits._most.setValue(5.0)
     assert changed.args == [limits]
     assert panel.curve.limit_nbytes == 5 * GB
+    assert "Octavo 3.3 GB of your 5.0 GB, others 9.0 GB" in words(panel.gauge)
+    bar = panel.gauge._bar
+    image, danger = bar.grab().toImage(), Theme.current().palette.color("danger")
+    marked = [x for x in range(bar.width()) if image.pixelColor(x, bar.height() // 2) == danger]
+    assert marked == [round(bar.width() * 5 / 16) - 1, round(bar.width() * 5 / 16)]
 
 
 def test_a_watch_that_began_earlier_is_shown_from_its_beginning(panel: MemoryPanel) -> None:
