@@ -70,8 +70,6 @@ class Ladder:
         for step in GuardStep:
             if self._height < step <= height and step in self._take:
                 yield from _told(step, False, reason, self._take[step]())
-        if height > self._height:
-            trim_heap()  # the steps leave MLX's small buffers free, and glibc keeps those
         for step in reversed(GuardStep):
             if height < step <= self._height and step in self._undo:
                 yield from _told(step, True, reason, self._undo[step]())
@@ -82,6 +80,8 @@ class Ladder:
 
 def _told(step: GuardStep, is_end: bool, reason: str, done: Done | None) -> Iterator[GuardAction]:
     if done is not None:
+        if done.freed_nbytes:
+            trim_heap()  # what was freed may be small buffers, which glibc keeps
         log.info("%s%s: %s (%s)", step.name, " ends" if is_end else "", done.sentence, reason)
         yield GuardAction(step, is_end, reason, done.sentence, done.freed_nbytes)
 
@@ -241,6 +241,7 @@ def clear_free_buffers() -> Done | None:
     """Give MLX's free buffers back to the system."""
     freed = mx.get_cache_memory()
     mx.clear_cache()
+    trim_heap()
     freed -= mx.get_cache_memory()
     if freed < TOLD_NBYTES:
         return None
