@@ -54,7 +54,10 @@ def choice_words(choice: Choice) -> tuple[str, str]:
                 "Prompt and answer together have at most that many tokens.",
             )
         case InSegments(count):
-            return f"Read in {count} segments", "Documents are read piece by piece, with notes on each."
+            return (
+                f"Read in {count} parts",
+                "Documents are read part by part, with notes on each; the answer comes from the notes.",
+            )
         case DropTurns(count):
             turns = "the oldest turn" if count == 1 else f"the {count} oldest turns"
             return f"Leave out {turns}", "The model no longer reads them; the conversation keeps them."

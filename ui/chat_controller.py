@@ -336,7 +336,7 @@ class ChatController(QObject):
         use = self._check.use(self.session.draft.strip())
         self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
-        self._composer.set_context(use.used_tokens, use.limit_tokens, context_note(use, self._profile.value))
+        self._composer.set_context(use.read_tokens, use.limit_tokens, context_note(use, self._profile.value))
         self._composer.set_busy(self.session.is_streaming)
         self.refused.refresh()
         surplus = "" if self.refused.is_unsent else self._check.surplus(use)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.chat import prompt_messages
-from app.document_prompt import message_text
+from app.document_prompt import document_ranges, message_text
 from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Attachment, Message
 from engine.engine import LoadedModel
@@ -29,6 +29,8 @@ class ContextUse:
         limit_tokens: what the context holds, None without a model.
         fitting_tokens: what model and memory hold, whatever the limit that was set; None without a model.
         left_out_turns: the oldest turns that are left out, so that the rest fits.
+        document_tokens: documents, those of the conversation so far included, that are read in parts where
+            they do not fit whole; 0 where they have to.
     """
 
     history_tokens: int | None
@@ -38,6 +40,7 @@ class ContextUse:
     limit_tokens: int | None
     fitting_tokens: int | None = None
     left_out_turns: int = 0
+    document_tokens: int = 0
 
     @property
     def used_tokens(self) -> int | None:
@@ -48,9 +51,24 @@ class ContextUse:
     @property
     def surplus_tokens(self) -> int:
         """Tokens by which it does not fit, the least room for an answer counted; 0 when it fits."""
-        if self.used_tokens is None or self.limit_tokens is None:
+        if self.read_tokens is None or self.limit_tokens is None:
             return 0
-        return max(0, self.used_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
+        return max(0, self.read_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether documents are read in parts, as not all fits whole."""
+        used, limit = self.used_tokens, self.limit_tokens
+        if used is None or limit is None:
+            return False
+        return self.document_tokens > 0 and used + MIN_ANSWER_TOKENS > limit
+
+    @property
+    def read_tokens(self) -> int | None:
+        """Tokens of everything that has to be read whole."""
+        if self.used_tokens is None or not self.is_in_parts:
+            return self.used_tokens
+        return self.used_tokens - self.document_tokens
 
 
 UNKNOWN = ContextUse(None, None, None, None, None)
@@ -89,40 +107,77 @@ class ContextBudget:
         """
         if loaded is None or not self._counts.available:
             return UNKNOWN
-        fitting = loaded.plan_at(profile.kv).fitting_tokens
-        limit = fitting if profile.max_context is None else min(fitting, profile.max_context)
-        has_own = bool(text or attachments)
-
-        def use_without(num_turns: int) -> ContextUse:
-            history = prompt_messages(path, system_prompt)
-            rest = without_first_turns(history, num_turns)
-            has_system_prompt = bool(rest) and rest[0].role == "system"
-            num_messages = len(rest) - has_system_prompt
-            around = loaded.template.around(num_messages, has_system_prompt)
-            own = loaded.template.around(num_messages + 1, has_system_prompt) - around
-            return ContextUse(
-                _sum([self._counts.count(message.content) for message in rest], around),
-                self._counts.count(text),
-                _sum([self.attachment_tokens(attachment) for attachment in attachments], 0),
-                own if has_own else 0,
-                limit,
-                fitting,
-                num_turns,
-            )
-
-        whole = use_without(0)
-        if profile.overflow is not Overflow.DROP or whole.used_tokens is None:
+        history = prompt_messages(path, system_prompt)
+        asked = _Asked(self._counts, history, text, tuple(attachments), loaded, profile)
+        whole = asked.without(0)
+        if profile.overflow is not Overflow.DROP or whole.read_tokens is None:
             return whole
+        limit = asked.limit_tokens
         answer = max(MIN_ANSWER_TOKENS, min(answer_tokens, limit // 4))
-        if whole.used_tokens + answer <= limit:
+        if whole.read_tokens + answer <= limit:
             return whole
-        most_turns = len(turn_starts(prompt_messages(path, system_prompt)))
-        kept = KEPT_SHARE * limit
-        # The fewest that leave as much room as the engine then makes.
-        count = 1 + bisect.bisect_left(
-            range(1, most_turns), True, key=lambda turns: (use_without(turns).used_tokens or 0) <= kept
+        return asked.without(asked.turns_beyond(KEPT_SHARE * limit))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be answered, with a model and a profile."""
+
+    counts: TokenCounts
+    history: tuple[ChatMessage, ...]
+    text: str
+    attachments: tuple[Attachment, ...]
+    loaded: LoadedModel
+    profile: Profile
+
+    @property
+    def fitting_tokens(self) -> int:
+        return self.loaded.plan_at(self.profile.kv).fitting_tokens
+
+    @property
+    def limit_tokens(self) -> int:
+        most = self.profile.max_context
+        return self.fitting_tokens if most is None else min(self.fitting_tokens, most)
+
+    def without(self, num_turns: int) -> ContextUse:
+        """Return what it takes without so many of the oldest turns."""
+        rest = without_first_turns(self.history, num_turns)
+        has_system_prompt = bool(rest) and rest[0].role == "system"
+        num_messages = len(rest) - has_system_prompt
+        template = self.loaded.template
+        around = template.around(num_messages, has_system_prompt)
+        own = template.around(num_messages + 1, has_system_prompt) - around
+        return ContextUse(
+            _sum([self.counts.count(message.content) for message in rest], around),
+            self.counts.count(self.text),
+            _sum([self.counts.count(message_text("", [each])) for each in self.attachments], 0),
+            own if self.text or self.attachments else 0,
+            self.limit_tokens,
+            self.fitting_tokens,
+            num_turns,
+            self._document_tokens(rest),
         )
-        return use_without(min(count, most_turns))
+
+    def turns_beyond(self, most_tokens: float) -> int:
+        """Return the fewest turns to leave out for the rest to take at most so many tokens, at most all."""
+        num_turns = len(turn_starts(self.history))
+        count = 1 + bisect.bisect_left(
+            range(1, num_turns), True, key=lambda turns: (self.without(turns).read_tokens or 0) <= most_tokens
+        )
+        return min(count, num_turns)
+
+    def _document_tokens(self, rest: Sequence[ChatMessage]) -> int:
+        """Return the tokens of all documents, as far as they are counted, where they may be read in parts."""
+        if self.profile.document_mode is not DocumentMode.SEGMENTS:
+            return 0
+        own = message_text(self.text, self.attachments)
+        messages = [*rest, ChatMessage("user", own, document_ranges(self.attachments))]
+        texts = [
+            message.content[document.start : document.stop]
+            for message in messages
+            for document in message.documents
+        ]
+        return sum(self.counts.count(text) or 0 for text in texts)
 
 
 def without_first_turns(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
@@ -140,8 +195,8 @@ def context_note(use: ContextUse, profile: Profile) -> str:
     if use.left_out_turns:
         turns = "turn is" if use.left_out_turns == 1 else f"{use.left_out_turns} turns are"
         notes.append(f"The oldest {turns} left out.")
-    if profile.document_mode is DocumentMode.SEGMENTS and use.surplus_tokens and use.attachment_tokens:
-        notes.append("Documents that do not fit are read in segments.")
+    if use.is_in_parts:
+        notes.append("Documents that do not fit whole are read in parts.")
     if profile.max_context is not None and (use.fitting_tokens or profile.max_context) < profile.max_context:
         notes.append(f"Of the limit of {profile.max_context:,} tokens, {use.fitting_tokens:,} fit.")
     return " ".join(notes)
@@ -155,7 +210,7 @@ def surplus_sentence(use: ContextUse, has_documents: bool, most_tokens: int) -> 
     limit = use.limit_tokens
     if not use.surplus_tokens or limit is None:
         return ""
-    over = (use.used_tokens or 0) - limit
+    over = (use.read_tokens or 0) - limit
     size = f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
     history = use.history_tokens or 0
     own = (use.used_tokens or 0) - history

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from app.profiles import DocumentMode, Overflow, Profile
+from app.profiles import Overflow, Profile
 from app.store.records import Message
 from engine.admission import AdmissionError, Choice, DropTurns, InSegments, LowerPrecision
 from engine.engine import LoadedModel
@@ -69,8 +69,6 @@ class SendCheck:
 
     def surplus(self, use: ContextUse) -> str:
         """Return by how much that is too long and what helps; empty when it fits."""
-        if not self._surplus(use):
-            return ""
         loaded = self._engine.loaded
         most_tokens = loaded.plan_at(_LOWEST_KV).fitting_tokens if loaded is not None else 0
         return surplus_sentence(use, bool(self._attachments.attachments), most_tokens)
@@ -78,7 +76,7 @@ class SendCheck:
     def admission(self, text: str) -> AdmissionError | None:
         """Return what would be refused for its length, with what would fit; None where it fits."""
         use, loaded = self.use(text), self._engine.loaded
-        if loaded is None or not self._surplus(use) or use.used_tokens is None or use.limit_tokens is None:
+        if loaded is None or not use.surplus_tokens or use.used_tokens is None or use.limit_tokens is None:
             return None
         needed = use.used_tokens + MIN_ANSWER_TOKENS
         plan = loaded.plan_at(self._profile.value.kv)
@@ -122,13 +120,6 @@ class SendCheck:
         dropped = self._use(text, dataclasses.replace(profile, overflow=Overflow.DROP))
         if dropped.left_out_turns and not dropped.surplus_tokens:
             yield DropTurns(dropped.left_out_turns)
-
-    def _surplus(self, use: ContextUse) -> int:
-        """Return the tokens by which it does not fit, documents that are read in segments aside."""
-        in_segments = self._profile.value.document_mode is DocumentMode.SEGMENTS
-        return (
-            max(0, use.surplus_tokens - (use.attachment_tokens or 0)) if in_segments else use.surplus_tokens
-        )
 
     def _use(self, text: str, profile: Profile, path: Sequence[Message] | None = None) -> ContextUse:
         """Return the use of a text at a profile; of a `path` given instead of the open one, without it."""

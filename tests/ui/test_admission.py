@@ -56,7 +56,7 @@ def test_every_choice_is_a_button_that_says_what_it_does_and_tells_it(
     assert texts == [
         "Use 8-bit keys and 4-bit values KV cache",
         "Shorten the context to 4,096",
-        "Read in 3 segments",
+        "Read in 3 parts",
         "Leave out the oldest turn",
         "Choose a smaller model…",
         "Send anyway…",
@@ -92,6 +92,7 @@ def test_another_refusal_replaces_the_buttons(qtbot: QtBot, panel: RefusalPanel)
 def test_nothing_is_wider_than_a_narrow_conversation(panel: RefusalPanel) -> None:
     panel.show_refusal("Refused", refusal(*CHOICES))
     panel.show()
+    panel.resize(panel.width(), panel.heightForWidth(panel.width()))
     for button in offered(panel):
         assert panel.rect().contains(button.mapTo(panel, button.rect().bottomRight()))
 

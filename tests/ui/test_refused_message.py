@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.documents.document import Document
 from app.profiles import BUILT_IN, DocumentMode, Overflow
-from app.store.records import Message, Role
+from app.store.records import Message, MessageState, Role
 from engine.admission import AdmissionError, LowerPrecision
 from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
@@ -127,11 +127,11 @@ def test_a_document_that_is_too_long_can_be_read_in_segments(window: MainWindow,
     window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
     window.chat.open(conversation.id)
     ask(window, qtbot, "What does it say?")
-    assert "Read in 3 segments" in offered(window)
+    assert "Read in 3 parts" in offered(window)
     assert window.composer.text == "What does it say?"
     assert len(window.chat.attachments.attachments) == 1
     with qtbot.waitSignal(window.chat.stream.busy_changed, timeout=WAIT_MS):
-        offered(window)["Read in 3 segments"].click()
+        offered(window)["Read in 3 parts"].click()
     assert window.profile.value.document_mode is DocumentMode.SEGMENTS
     assert window.chat.session.messages[0].text == "What does it say?"
     assert len(window.chat.session.messages[0].attachments) == 1
@@ -202,3 +202,23 @@ def test_a_conversation_begins_with_the_profile_that_was_chosen_last(
     window.chat.open(first)
     assert window.profile.value == BUILT_IN[2]
     assert window.top_bar.profile_button.text() == "Code"
+
+
+def test_a_question_about_a_document_that_was_read_in_parts_is_no_refusal(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.update(document_mode=DocumentMode.SEGMENTS)
+    conversation = window._store.create_conversation()
+    attachment = window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
+    question = window._store.add_user_message(conversation.id, None, "What does it say?", [attachment.id])
+    answer = window._store.begin_reply(conversation.id, question.id, "tiny")
+    window._store.finish_reply(answer.id, "Nothing.", MessageState.COMPLETE)
+    window.chat.open(conversation.id)
+    window.profile.update(document_mode=DocumentMode.SEGMENTS)
+    qtbot.waitUntil(lambda: "in parts" in window.composer._note.text(), timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.chat._check.use("And now?").used_tokens is not None, timeout=WAIT_MS)
+    assert window.chat._check.admission("And now?") is None
+    used = window.chat._check.use("And now?").read_tokens
+    assert used is not None and used < 200
+    window.profile.update(document_mode=DocumentMode.WHOLE)
+    assert window.chat._check.admission("And now?") is not None

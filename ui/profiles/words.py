@@ -6,7 +6,7 @@ from app.profiles import DocumentMode, Overflow, Profile
 from engine.kv.precision import KVSpec
 
 OVERFLOW_WORDS = {Overflow.ASK: "Ask what to do", Overflow.DROP: "Drop the oldest turns"}
-DOCUMENT_WORDS = {DocumentMode.WHOLE: "Read whole", DocumentMode.SEGMENTS: "Read in segments"}
+DOCUMENT_WORDS = {DocumentMode.WHOLE: "Read whole", DocumentMode.SEGMENTS: "In parts where too long"}
 _OVERFLOW_PARTS = {Overflow.ASK: "asks when full", Overflow.DROP: "drops the oldest turns"}
 
 
@@ -19,7 +19,7 @@ def description(profile: Profile) -> str:
     parts.append("all that fits" if limit is None else f"up to {limit:,} tokens")
     parts.append(_OVERFLOW_PARTS[profile.overflow])
     if profile.document_mode is DocumentMode.SEGMENTS:
-        parts.append("documents in segments")
+        parts.append("long documents in parts")
     return ", ".join(parts)
 
 

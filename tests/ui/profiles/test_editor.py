@@ -46,7 +46,7 @@ def test_each_field_changes_its_setting_and_nothing_else(
 ) -> None:
     editor.findChild(QSpinBox).setValue(4_096)
     choose(combo(editor, "When the context is full"), "Ask what to do")
-    choose(combo(editor, "Documents"), "Read in segments")
+    choose(combo(editor, "Documents"), "In parts where too long")
     value = current.value
     assert (value.name, value.kv, value.max_context) == (CUSTOM, BUILT_IN[0].kv, 4_096)
     assert (value.overflow, value.document_mode) == (Overflow.ASK, DocumentMode.SEGMENTS)

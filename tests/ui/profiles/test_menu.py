@@ -30,7 +30,7 @@ def menu(qtbot: QtBot, current: CurrentProfile) -> ProfileMenu:
     ("profile", "words"),
     [
         (BUILT_IN[0], "8-bit, up to 12,288 tokens, drops the oldest turns"),
-        (BUILT_IN[1], "4-bit, attention budget, all that fits, asks when full, documents in segments"),
+        (BUILT_IN[1], "4-bit, attention budget, all that fits, asks when full, long documents in parts"),
         (BUILT_IN[2], "8-bit, all that fits, asks when full"),
         (
             Profile("", KVSpec.parse("k8v4"), 512, Overflow.DROP, DocumentMode.WHOLE),
