@@ -16,6 +16,8 @@ FULL_RATE_S = 3600.0
 _THINNED = 10
 _MOST_OLD = 10_000
 _MOST_EVENTS = 1_000
+_WAITING = (Phase.PAUSED, Phase.TRIM)
+"""Phases of a reply that waits; what can be given back is tried first."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,6 @@ class MemoryHistory:
         is_over = (
             self.latest is not None
             and self.latest.time_s > event.time_s
-            and self.latest.engine.phase is not Phase.PAUSED
+            and self.latest.engine.phase not in _WAITING
         )
         return None if is_over else event

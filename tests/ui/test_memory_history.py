@@ -35,7 +35,8 @@ def test_a_reply_that_was_stopped_while_it_waited_waits_no_more() -> None:
     history = MemoryHistory()
     pause = event(10.0, GuardStep.PAUSE)
     history.events.append(pause)
-    history.add(at(IDLE, 11.0, engine=EngineFigures(phase=Phase.PAUSED)))
-    assert history.pause() is pause
+    for time_s, phase in ((10.5, Phase.TRIM), (11.0, Phase.PAUSED)):
+        history.add(at(IDLE, time_s, engine=EngineFigures(phase=phase)))
+        assert history.pause() is pause
     history.add(at(IDLE, 12.0))
     assert history.pause() is None
