@@ -75,6 +75,11 @@ class LoadPlan:
         )
 
 
+def activation_nbytes(info: ModelInfo, backend: Backend) -> int:
+    """Return the bytes of a number that a model computes: 4 on the CPU and of float32 models, else 2."""
+    return FLOAT32_NBYTES if info.is_float32 else backend.activation_nbytes
+
+
 def kv_numbers_per_token(info: ModelInfo) -> int:
     """Return the numbers that a token keeps, however long the text is.
 
@@ -93,30 +98,29 @@ def bare_nbytes(num_numbers: int, bits: float) -> int:
 def kv_nbytes_per_token(info: ModelInfo, backend: Backend, kv: KVSpec) -> int:
     """Return the bytes that a token keeps in all layers once its page is cold, scales and biases counted.
 
-    "16 bits" are the activations' own type, which is float32 on the CPU. So are the numbers of layers that
-    are not in pages.
+    "16 bits" are the activations' own type, and so are the numbers of layers that are not in pages.
     """
-    paged = kv.kv_nbytes_per_token(layer_shapes(info), backend.activation_nbytes)
+    paged = kv.kv_nbytes_per_token(layer_shapes(info), activation_nbytes(info, backend))
     own = sum(cache.numbers_per_token for cache in info.layers.own if cache.grows)
-    return math.ceil(paged) + own * backend.activation_nbytes
+    return math.ceil(paged) + own * activation_nbytes(info, backend)
 
 
 def kv_nbytes(info: ModelInfo, backend: Backend, kv: KVSpec, num_tokens: int) -> int:
     """Return the most bytes that the KV cache takes while a text grows to `num_tokens`."""
-    paged = room.kv_nbytes(kv, num_tokens, layer_shapes(info), backend.activation_nbytes)
-    own = sum(cache.nbytes(num_tokens, backend.activation_nbytes) for cache in info.layers.own)
+    paged = room.kv_nbytes(kv, num_tokens, layer_shapes(info), activation_nbytes(info, backend))
+    own = sum(cache.nbytes(num_tokens, activation_nbytes(info, backend)) for cache in info.layers.own)
     return math.ceil(paged) + own
 
 
 def kv_once_nbytes(info: ModelInfo, backend: Backend, num_tokens: int) -> int:
     """Return the part of that which has an end: windows, and what recurrent layers keep."""
     bounded = (cache for cache in info.layers.own if not cache.grows)
-    return sum(cache.nbytes(num_tokens, backend.activation_nbytes) for cache in bounded)
+    return sum(cache.nbytes(num_tokens, activation_nbytes(info, backend)) for cache in bounded)
 
 
 def effective_bits(info: ModelInfo, backend: Backend, kv: KVSpec) -> float:
     """Return the bits that a cached number costs on average in a cold page, with scales and biases."""
-    return kv.effective_bits(layer_shapes(info), backend.activation_nbytes)
+    return kv.effective_bits(layer_shapes(info), activation_nbytes(info, backend))
 
 
 def layer_shapes(info: ModelInfo) -> list[LayerShape]:
@@ -151,7 +155,7 @@ def plan_load(
     if dequantize:
         weights_nbytes = float32_nbytes
     else:
-        weights_nbytes = info.packed_nbytes + info.num_plain_values * backend.activation_nbytes
+        weights_nbytes = info.packed_nbytes + info.num_plain_values * activation_nbytes(info, backend)
     budget = max(0, room_nbytes - weights_nbytes)
     fitting = _most_tokens(info.context_tokens, budget, taken_nbytes)
     per_token = kv_nbytes_per_token(info, backend, kv)

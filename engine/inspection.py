@@ -116,6 +116,7 @@ def inspect_config(path: Path) -> ModelInfo:
         weights_nbytes=weights.packed_nbytes + weights.num_plain_values * folder.DTYPE_NBYTES[dtype],
         packed_nbytes=weights.packed_nbytes,
         num_plain_values=weights.num_plain_values,
+        is_float32=quantization is None and dtype == "float32",
     )
 
 
@@ -125,17 +126,19 @@ def _inspect_folder(path: Path) -> ModelInfo:
     folder.require_tokenizer(path)
     tensors = read_folder(path)
     settings, layers = _tried(config, path.name)
+    quantization = folder.quantization_words(config, tensors)
     return _info(
         settings | _language(config),
         layers,
         path=path,
         format=ModelFormat.MLX,
         name=path.name,
-        quantization=folder.quantization_words(config, tensors),
+        quantization=quantization,
         num_parameters=folder.num_parameters(config, tensors),
         weights_nbytes=sum(tensor.nbytes for tensor in tensors.values()),
         packed_nbytes=sum(tensor.nbytes for tensor in tensors.values() if tensor.is_packed),
         num_plain_values=sum(tensor.size for tensor in tensors.values() if not tensor.is_packed),
+        is_float32=quantization == "float32",
     )
 
 

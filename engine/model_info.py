@@ -55,6 +55,7 @@ class ModelInfo:
         packed_nbytes: bytes in memory of the packed numbers of quantized weights, scales left out.
         num_plain_values: values that are held one by one: scales, biases, norms, unquantized weights.
         layers: what its layers cache.
+        is_float32: whether the weights lie in float32 on disk, and stay so with all that is computed.
     """
 
     path: Path
@@ -73,3 +74,4 @@ class ModelInfo:
     packed_nbytes: int
     num_plain_values: int
     layers: CachedLayers = CachedLayers()
+    is_float32: bool = False

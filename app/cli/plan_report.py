@@ -8,7 +8,14 @@ from typing import Any
 
 from app.memory_plan import ASKED, EXACT, MemoryPlan, PrecisionPlan
 from engine.backend import Device
-from engine.budget import bare_nbytes, kv_numbers_per_token, kv_once_nbytes, layer_shapes
+from engine.budget import (
+    FLOAT32_NBYTES,
+    activation_nbytes,
+    bare_nbytes,
+    kv_numbers_per_token,
+    kv_once_nbytes,
+    layer_shapes,
+)
 from engine.kv.precision import LayerShape
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes, format_parameters
@@ -42,7 +49,7 @@ def _formula(result: MemoryPlan) -> list[str]:
     numbers = kv_numbers_per_token(info)
     lines = []
     if numbers:
-        width = 8 * result.backend.activation_nbytes
+        width = 8 * activation_nbytes(info, result.backend)
         lines.append(
             f"A token keeps {' + '.join(_terms(info))} = {numbers:,} numbers, in {width} bits "
             f"{bare_nbytes(numbers, width):,} bytes."
@@ -57,8 +64,9 @@ def _formula(result: MemoryPlan) -> list[str]:
             "What the layers cache cannot be found out; each is taken for full attention at 16 bits, the "
             "most that it can take."
         )
-    if result.backend.device is Device.CPU:
-        lines.append("On the CPU “16 bits” are float32: exact numbers and scales take 4 bytes.")
+    if activation_nbytes(info, result.backend) == FLOAT32_NBYTES:
+        where = "On the CPU" if result.backend.device is Device.CPU else "With this model"
+        lines.append(f"{where} “16 bits” are float32: exact numbers and scales take 4 bytes.")
     return lines
 
 
