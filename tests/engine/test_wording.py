@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import OctavoError
-from engine.wording import MOST_NBYTES, parse_nbytes
+from engine.wording import MOST_NBYTES, format_parameters, parse_nbytes
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,11 @@ def test_sizes_are_powers_of_1000_and_with_an_i_of_1024(text: str, nbytes: int) 
 def test_what_is_no_size_is_refused_with_how_to_write_one(text: str) -> None:
     with pytest.raises(OctavoError, match=r"^“.{0,40}” is no size of memory; write it as 16G, 1.5GB, 800M"):
         parse_nbytes(text)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(134_515_008, "135 M"), (5_500_000, "5.5 M"), (999_999_999, "1.0 B"), (6_738_415_616, "6.7 B")],
+)
+def test_parameters_are_told_as_people_say_them(count: int, words: str) -> None:
+    assert format_parameters(count) == words

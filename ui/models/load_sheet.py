@@ -31,7 +31,7 @@ from engine.kv.precision import PRESETS, KVSpec
 from engine.load_admission import LoadWish
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
-from engine.wording import format_nbytes
+from engine.wording import format_nbytes, format_parameters
 from ui.admission import LOAD_RISK, ChoiceButtons, confirm_anyway
 from ui.background import BackgroundJob, Report
 from ui.inspector.presets import PresetButtons
@@ -165,7 +165,7 @@ class LoadSheet(QDialog):
         info = self._info
         self._title.setText(info.name)
         self._subtitle.setText(
-            f"{info.architecture} · {info.quantization} · {_count(info.num_parameters)} parameters · "
+            f"{info.architecture} · {info.quantization} · {format_parameters(info.num_parameters)} parameters · "
             f"{info.format.value}"
         )
         self._refresh()
@@ -267,10 +267,3 @@ class LoadSheet(QDialog):
         self._verdict.style().unpolish(self._verdict)
         self._verdict.style().polish(self._verdict)
         self.adjustSize()
-
-
-def _count(number: int) -> str:
-    """Return a count of parameters as people say it: `135 M`, `1.7 B`."""
-    if number >= 1_000_000_000:
-        return f"{number / 1e9:.1f} B"
-    return f"{number / 1e6:.0f} M"
