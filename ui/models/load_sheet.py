@@ -164,9 +164,9 @@ class LoadSheet(QDialog):
             self._available_nbytes += self._present.plan.weights_nbytes + latest().kv.total
         info = self._info
         self._title.setText(info.name)
+        parameters = f"{format_parameters(info.num_parameters)} parameters"
         self._subtitle.setText(
-            f"{info.architecture} · {info.quantization} · {format_parameters(info.num_parameters)} parameters · "
-            f"{info.format.value}"
+            f"{info.architecture} · {info.quantization} · {parameters} · {info.format.value}"
         )
         self._refresh()
         (self._load if self._load.isEnabled() else self._cancel).setFocus()
