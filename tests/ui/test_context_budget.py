@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from app.profiles import BUILT_IN
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from ui.context_budget import ContextUse, surplus_sentence
+from ui.context_budget import ContextUse, context_note, surplus_sentence
 
 LIMIT = 8192
 
@@ -49,3 +50,38 @@ def test_a_lower_precision_is_proposed_only_where_it_holds_more() -> None:
     assert sentence(5000, 4000, most=LIMIT + 1).endswith(
         "Shorten the message, choose a lower KV precision or start a new conversation."
     )
+
+
+def test_a_limit_that_was_set_is_named_before_a_lower_precision() -> None:
+    short = ContextUse(5000, 4000, 0, 0, LIMIT, fitting_tokens=LIMIT + 1)
+    assert surplus_sentence(short, False, LIMIT + 1).endswith(
+        "Shorten the message, allow a longer context or start a new conversation."
+    )
+
+
+@pytest.mark.parametrize(
+    ("left_out", "fitting", "note"),
+    [
+        (0, 20_000, ""),
+        (1, 20_000, "The oldest turn is left out."),
+        (3, 20_000, "The oldest 3 turns are left out."),
+        (0, 8_192, "Of the limit of 12,288 tokens, 8,192 fit."),
+        (2, 8_192, "The oldest 2 turns are left out. Of the limit of 12,288 tokens, 8,192 fit."),
+    ],
+)
+def test_what_is_left_out_and_a_limit_beyond_what_fits_are_said(
+    left_out: int, fitting: int, note: str
+) -> None:
+    chat = BUILT_IN[0]
+    limit = min(fitting, chat.max_context or fitting)
+    assert context_note(ContextUse(100, 10, 0, 0, limit, fitting, left_out), chat) == note
+
+
+def test_documents_that_may_be_read_in_parts_are_no_surplus_and_are_not_counted_then() -> None:
+    fits = ContextUse(100, 10, 5_000, 0, LIMIT, LIMIT, document_tokens=5_000)
+    assert (fits.is_in_parts, fits.read_tokens, fits.surplus_tokens) == (False, 5_110, 0)
+    long = ContextUse(100, 10, 9_000, 0, LIMIT, LIMIT, document_tokens=9_000)
+    assert (long.is_in_parts, long.read_tokens, long.surplus_tokens) == (True, 110, 0)
+    assert context_note(long, BUILT_IN[1]) == "Documents that do not fit whole are read in parts."
+    still_long = ContextUse(9_000, 10, 9_000, 0, LIMIT, LIMIT, document_tokens=9_000)
+    assert still_long.surplus_tokens == 9_010 + MIN_ANSWER_TOKENS - LIMIT

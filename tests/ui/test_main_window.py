@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.store.records import MessageState
 from tests.ui.conftest import WAIT_MS, Desk, drop
+from tests.ui.inspector.panels import loaded_model
 from ui.about import AboutDialog
 from ui.chat.attachments import ChipState
 from ui.chat.drop import DropOverlay
@@ -477,3 +478,42 @@ def test_the_welcome_fits_into_the_narrowest_window(desk: Desk, qtbot: QtBot) ->
         needed = welcome.minimumSizeHint()
         assert needed.width() <= welcome.width()
         assert needed.height() <= welcome.height()
+
+
+def test_a_conversation_is_deleted_with_a_profile_that_was_not_saved_yet(desk: Desk) -> None:
+    window = desk.open()
+    window.chat.session.set_draft("Something")
+    window.profile.update(max_context=4_096)
+    deleted_id = window.chat.session.conversation_id
+    window._delete_current()
+    assert window.chat.session.conversation_id != deleted_id
+    assert window.profile.value.name == "Chat"
+    window._undo_delete()
+    assert window.chat.session.conversation_id == deleted_id
+    assert window.profile.value.max_context == 4_096
+
+
+def test_a_new_conversation_that_is_still_unused_takes_the_profile_that_was_chosen_last(desk: Desk) -> None:
+    window = desk.open()
+    unused_id = window.chat.session.conversation_id
+    window.profile.choose("Long document")
+    conversation = window._store.create_conversation("Other")
+    window._store.set_draft(conversation.id, "A draft")
+    window.chat.open(conversation.id)
+    window.profile.choose("Code")
+    window.chat.new()
+    assert window.chat.session.conversation_id == unused_id
+    assert window.profile.value.name == "Code"
+
+
+def test_the_names_in_the_top_bar_leave_room_for_each_other(desk: Desk, qtbot: QtBot) -> None:
+    window = desk.open()
+    window.top_bar.set_model(loaded_model(2, 1))
+    window.profile.save_as("A profile with a long name, forty chars!")
+    window.resize(window.minimumSize())
+    qtbot.waitUntil(lambda: window.top_bar.width() <= window.minimumWidth())
+    button = window.top_bar.profile_button
+    assert window.top_bar.rect().contains(button.mapTo(window.top_bar, button.rect().bottomRight()))
+    left = button.mapTo(window.top_bar, button.rect().topLeft()).x()
+    model = window.top_bar.model_button
+    assert model.mapTo(window.top_bar, model.rect().topRight()).x() < left
