@@ -59,7 +59,7 @@ def removed_stretch(whole: Sequence[int], rest: Sequence[int]) -> tuple[int, int
     stop = start + len(whole) - len(rest)
     if stop <= start or list(whole[stop:]) != list(rest[start:]):
         return None
-    return start, stop
+    return _earliest(whole, start, stop)
 
 
 def skipped_stretch(held: Sequence[int], wanted: Sequence[int]) -> tuple[int, int] | None:
@@ -74,7 +74,17 @@ def skipped_stretch(held: Sequence[int], wanted: Sequence[int]) -> tuple[int, in
         return None
     found = _places(held, probe, start + 1)
     best = max(found, key=lambda place: common_prefix(held[place:], wanted[start:]), default=None)
-    return None if best is None else (start, best)
+    return None if best is None else _earliest(held, start, best)
+
+
+def _earliest(tokens: Sequence[int], start: int, stop: int) -> tuple[int, int]:
+    """Move a stretch to the left as far as what is left without it stays the same.
+
+    So the newest of texts that are there twice stays, as a question that is asked again, at its own place.
+    """
+    while start and tokens[start - 1] == tokens[stop - 1]:
+        start, stop = start - 1, stop - 1
+    return start, stop
 
 
 def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:

@@ -1,0 +1,257 @@
+"""What is refused before memory is touched, by memory that a test sets, and what is offered instead."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engine import headroom
+from engine.admission import (
+    AdmissionError,
+    ContextOverflowError,
+    DropTurns,
+    InSegments,
+    LowerPrecision,
+    ShorterContext,
+    SmallerModel,
+)
+from engine.backend import Backend
+from engine.budget import kv_nbytes, plan_load
+from engine.cancel import CancelToken
+from engine.engine import Engine
+from engine.events import Finished
+from engine.headroom import CacheRoom, headroom_nbytes
+from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
+from engine.model import ChatMessage
+from engine.spans import DocumentRange
+from engine.turns import without_oldest
+from tests.engine.small_engine import (
+    FOUR,
+    SHORT,
+    asked,
+    conversation,
+    in_hand,
+    rendered,
+    small_engine,
+    write_small_model,
+)
+
+EXACT = KVSpec.parse("16; page=64, group=32, hot=0, warm=0")
+NO_RESERVE = MemoryLimits(reserve_nbytes=0)
+MESSAGES = conversation(12)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def engine(path: Path, backend: Backend) -> Engine:
+    return small_engine(path, backend, limits=NO_RESERVE)
+
+
+def nbytes(engine: Engine, kv: KVSpec, num_tokens: int) -> int:
+    assert engine.loaded is not None
+    return kv_nbytes(engine.loaded.info, engine.loaded.backend, kv, num_tokens)
+
+
+def set_memory(monkeypatch: pytest.MonkeyPatch, nbytes: int) -> None:
+    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: nbytes)
+    monkeypatch.setattr("engine.engine.headroom_nbytes", lambda limits: nbytes)
+
+
+def test_a_message_that_does_not_fit_is_refused_before_anything_is_touched(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    list(engine.generate(asked(conversation(1), EXACT), CancelToken()))
+    tokens = in_hand(engine).tokens
+    num_tokens = len(rendered(engine, MESSAGES)) + 16
+    set_memory(monkeypatch, nbytes(engine, EXACT, num_tokens) // 2)
+    with pytest.raises(AdmissionError) as caught:
+        engine.generate(asked(MESSAGES, EXACT), CancelToken())
+    error = caught.value
+    assert error.needed_nbytes > error.available_nbytes == nbytes(engine, EXACT, num_tokens) // 2
+    assert error.can_override
+    assert in_hand(engine).tokens == tokens
+
+
+def test_every_choice_that_is_offered_fits_and_the_mildest_comes_first(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_memory(monkeypatch, nbytes(engine, EXACT, 900))
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(MESSAGES, EXACT))
+    lower, drop = caught.value.choices
+    assert isinstance(lower, LowerPrecision) and isinstance(drop, DropTurns)
+    assert (lower.kv.page_tokens, lower.kv.group_size) == (64, 32)
+    engine.admit(asked(MESSAGES, lower.kv))
+    assert lower.fitting_tokens >= len(rendered(engine, MESSAGES)) + 16
+    engine.admit(asked(without_oldest(MESSAGES, drop.num_turns), EXACT))
+    # The next milder ones do not fit.
+    milder = {8: 16, 6: 8, 5: 6, 4: 5}[lower.kv.bits(0, 0).keys]
+    with pytest.raises(AdmissionError):
+        engine.admit(asked(MESSAGES, dataclasses.replace(EXACT, rules=KVSpec.parse(f"{milder}").rules)))
+
+
+def test_the_user_may_go_on_all_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    set_memory(monkeypatch, 0)
+    *_, finished = engine.generate(asked(MESSAGES, EXACT, max_context=600, anyway=True), CancelToken())
+    assert isinstance(finished, Finished)
+    assert finished.stats.completion_tokens == SHORT.max_tokens
+    assert finished.stats.prompt_tokens == len(rendered(engine, MESSAGES))
+
+
+def test_what_is_held_already_costs_nothing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    list(engine.generate(asked(MESSAGES), CancelToken()))
+    engine.limits = MemoryLimits()  # with a reserve that is far from there
+    set_memory(monkeypatch, 0)
+    again = asked(MESSAGES, sampling=dataclasses.replace(SHORT, max_tokens=1))
+    *_, finished = engine.generate(again, CancelToken())
+    assert isinstance(finished, Finished)
+    assert finished.stats.reused_tokens == finished.stats.prompt_tokens - 1
+
+
+def test_a_short_message_may_use_up_the_reserve_and_a_long_one_may_not(engine: Engine) -> None:
+    assert engine.loaded is not None
+    info, backend = engine.loaded.info, engine.loaded.backend
+    room = CacheRoom(info, backend, 3 * nbytes(engine, EXACT, 64), 0, 0, reserve_nbytes=1 << 30)
+    assert room.fits(EXACT, 64)
+    assert not room.fits(EXACT, 600)
+    fitting = room.fitting_tokens(EXACT)
+    assert room.fits(EXACT, fitting) and not room.fits(EXACT, fitting + 1)
+
+
+def test_an_idle_conversation_counts_as_room(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    list(engine.generate(asked(MESSAGES, conversation_id=1), CancelToken()))
+    needed = nbytes(engine, FOUR, len(rendered(engine, MESSAGES)) + 16)
+    set_memory(monkeypatch, needed - in_hand(engine).nbytes // 2)
+    engine.admit(asked(MESSAGES, conversation_id=2))
+    engine.forget(1)
+    with pytest.raises(AdmissionError):
+        engine.admit(asked(MESSAGES, conversation_id=2))
+
+
+def test_beyond_the_positions_of_the_model_nothing_helps_but_less_text(engine: Engine) -> None:
+    long = (*conversation(24, length=100), ChatMessage("user", "?"))
+    with pytest.raises(ContextOverflowError, match="tokens too many") as caught:
+        engine.admit(asked(long, anyway=True))
+    assert not caught.value.can_override
+    (drop,) = caught.value.choices
+    assert isinstance(drop, DropTurns)
+    engine.admit(asked(without_oldest(long, drop.num_turns)))
+
+
+def test_a_context_that_the_user_set_is_kept_and_said(engine: Engine) -> None:
+    with pytest.raises(AdmissionError, match="context is set to 600") as caught:
+        engine.admit(asked(MESSAGES, max_context=600))
+    (drop,) = caught.value.choices
+    assert isinstance(drop, DropTurns)
+    kept = without_oldest(MESSAGES, drop.num_turns)
+    assert len(rendered(engine, kept)) <= 360
+    engine.admit(asked(kept, max_context=600))
+
+
+def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> None:
+    content = "x" * 2000 + "\n\nWhat is it?"
+    message = ChatMessage("user", content, (DocumentRange("paper", 0, 2000),))
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked((message,), max_context=600))
+    (segments,) = caught.value.choices
+    # 600 tokens, 16 of them for the answer, and the question with the template around: 31 bytes.
+    assert segments == InSegments(-(-2000 // (600 - 16 - 31)))
+
+
+def test_an_answer_ends_where_the_context_that_fits_does(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_memory(monkeypatch, nbytes(engine, EXACT, 300))
+    sampling = dataclasses.replace(SHORT, max_tokens=2000)
+    *_, finished = engine.generate(asked(conversation(1), EXACT, sampling), CancelToken())
+    assert isinstance(finished, Finished)
+    assert finished.stats.stop_reason.value == "context"
+    assert 250 < finished.stats.prompt_tokens + finished.stats.completion_tokens < 400
+
+
+def load(engine: Engine, path: Path, **fields: object) -> None:
+    engine.load(path, EXACT, cancel=CancelToken(), on_progress=lambda _: None, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def set_room(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Sets the memory that there is with the model's weights given back."""
+
+    def set_room(nbytes: int) -> None:
+        assert engine.loaded is not None
+        weights = engine.loaded.plan.weights_nbytes
+        monkeypatch.setattr(
+            "engine.engine.headroom_nbytes", lambda limits: nbytes - (weights if engine.loaded else 0)
+        )
+
+    return set_room
+
+
+def test_a_context_that_does_not_fit_is_refused_when_loading_and_the_present_model_stays(
+    engine: Engine, path: Path, set_room: Callable[[int], None]
+) -> None:
+    assert engine.loaded is not None
+    present = engine.loaded
+    set_room(present.plan.weights_nbytes + nbytes(engine, EXACT, 1000))
+    with pytest.raises(AdmissionError, match=r"a context of 4,096 tokens") as caught:
+        load(engine, path, max_context=12_288)
+    assert engine.loaded is present
+    lower, shorter = caught.value.choices
+    assert isinstance(lower, LowerPrecision) and lower.fitting_tokens >= 4096
+    assert isinstance(shorter, ShorterContext) and 1000 <= shorter.max_context < 1100
+    load(engine, path, max_context=shorter.max_context)
+    with pytest.raises(AdmissionError):
+        load(engine, path, max_context=shorter.max_context + 64)
+    load(engine, path, max_context=4096, anyway=True)
+
+
+def test_weights_that_do_not_fit_leave_a_smaller_model(
+    engine: Engine, path: Path, set_room: Callable[[int], None]
+) -> None:
+    assert engine.loaded is not None
+    weights = engine.loaded.plan.weights_nbytes
+    set_room(weights // 2 + nbytes(engine, EXACT, 512))
+    with pytest.raises(AdmissionError, match="or choose a smaller model") as caught:
+        load(engine, path)
+    assert caught.value.choices == (SmallerModel(weights // 2),)
+    set_room(weights + nbytes(engine, EXACT, 512))
+    load(engine, path)
+
+
+def test_the_weights_stay_packed_where_the_context_asked_for_would_not_fit_otherwise(
+    tmp_path: Path, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not backend.dequantizes:
+        pytest.skip("weights stay packed on a GPU")
+    from tests.engine.folders import write_folder
+
+    folder = write_folder(tmp_path / "packed", bits=4, max_position_embeddings=4096)
+    engine = Engine(backend, limits=NO_RESERVE)
+    load(engine, folder)
+    assert engine.loaded is not None and engine.loaded.plan.dequantize
+    info = engine.loaded.info
+    packed = plan_load(info, backend, EXACT, 1 << 40, dequantize=False).weights_nbytes
+    room = packed + kv_nbytes(info, backend, EXACT, 4096)
+    engine.unload()
+    monkeypatch.setattr("engine.engine.headroom_nbytes", lambda limits: room)
+    load(engine, folder)
+    assert engine.loaded.plan.dequantize
+    load(engine, folder, max_context=4096, anyway=True)
+    assert not engine.loaded.plan.dequantize
+
+
+def test_what_the_user_allows_counts_less_what_the_process_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(headroom, "available_nbytes", lambda: 10 << 30)
+    monkeypatch.setattr(headroom, "process_nbytes", lambda pid: 1 << 30)
+    monkeypatch.setattr(headroom.mx, "get_cache_memory", lambda: 5)
+    assert headroom_nbytes(MemoryLimits()) == (10 << 30) + 5
+    assert headroom_nbytes(MemoryLimits(most_nbytes=3 << 30)) == (2 << 30) + 5
+    assert headroom_nbytes(MemoryLimits(most_nbytes=1)) == 0

@@ -1,0 +1,255 @@
+"""Every step of the guard's ladder in a real reply of a tiny model."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import mlx.core as mx
+import pytest
+
+from engine import figures
+from engine.backend import Backend
+from engine.cancel import CancelToken
+from engine.engine import Engine
+from engine.events import CacheChanged, Finished, PrefillProgress, StopReason, Token, TurnsLeftOut
+from engine.figures import Phase
+from engine.guard import Guard, GuardAction, GuardStep
+from engine.kv.precision import KVSpec, Tier
+from engine.sampling import SamplingParams
+from engine.turns import without_oldest
+from tests.engine.small_engine import (
+    FOUR,
+    SHORT,
+    WaitingToken,
+    asked,
+    conversation,
+    guard_at,
+    in_hand,
+    rendered,
+    small_engine,
+    write_small_model,
+)
+
+LONG = conversation(6)
+HOT = KVSpec.parse("4; page=64, group=32, hot=20, warm=0")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_small_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def guard() -> Guard:
+    return guard_at(GuardStep.NONE)
+
+
+@pytest.fixture
+def engine(path: Path, backend: Backend, guard: Guard, tmp_path: Path) -> Engine:
+    return small_engine(path, backend, guard, tmp_path / "spill")
+
+
+def steps(events: list[object]) -> list[tuple[GuardStep, bool]]:
+    return [(event.step, event.is_end) for event in events if isinstance(event, GuardAction)]
+
+
+def test_a_steady_machine_gives_no_action(engine: Engine) -> None:
+    assert steps(list(engine.generate(asked(LONG), CancelToken()))) == []
+    assert engine.relieve() == []
+
+
+def test_free_buffers_go_back_in_mid_reply(engine: Engine, guard: Guard) -> None:
+    events: list[object] = []
+    for event in engine.generate(asked(LONG), CancelToken()):
+        events.append(event)
+        if isinstance(event, Token) and not steps(events) and guard.height is GuardStep.NONE:
+            held = mx.zeros((4 << 20,))
+            mx.eval(held)
+            del held
+            guard.height = GuardStep.CLEAR_CACHE
+    (action,) = [event for event in events if isinstance(event, GuardAction)]
+    assert action.step is GuardStep.CLEAR_CACHE
+    assert action.freed_nbytes >= 16 << 20
+    assert action.reason == "memory is short"
+
+
+@pytest.mark.parametrize("at", [PrefillProgress, Token])
+def test_pages_go_cold_early_and_new_ones_with_them_until_the_pressure_ends(
+    engine: Engine, guard: Guard, at: type
+) -> None:
+    sampling = SamplingParams(temperature=0, max_tokens=150)
+    pages: dict[GuardStep, list[Tier]] = {}
+    written = 0
+    for event in engine.generate(asked(LONG, HOT, sampling), CancelToken()):
+        written += isinstance(event, Token)
+        if isinstance(event, CacheChanged):
+            pages[guard.height] = [page.tier for page in in_hand(engine).pages()]
+        if isinstance(event, GuardAction) and event.step is not GuardStep.CLEAR_CACHE:
+            assert event.step is GuardStep.LOWER_TIERS and event.freed_nbytes > 0
+        if isinstance(event, at) and event.done > 300 if at is PrefillProgress else written == 2:
+            guard.height = GuardStep.LOWER_TIERS
+        if written == 80:
+            guard.height = GuardStep.NONE
+    assert set(pages[GuardStep.LOWER_TIERS]) == {Tier.COLD}
+    last = [page.tier for page in in_hand(engine).pages()]
+    assert last[0] is Tier.COLD and last[-1] is Tier.HOT
+    usage = in_hand(engine).usage()
+    assert usage.requested == usage.effective == (4, 4) and usage.num_below == 0
+
+
+def test_other_conversations_go_to_disk_and_come_back_without_being_read_again(
+    engine: Engine, guard: Guard
+) -> None:
+    other = asked(conversation(3), conversation_id=2)
+    list(engine.generate(other, CancelToken()))
+    tokens = in_hand(engine).tokens
+    list(engine.generate(asked(LONG, conversation_id=1), CancelToken()))
+    assert figures.latest().kv.idle > 0
+    guard.height = GuardStep.SPILL_IDLE
+    *_, lowered, spilled = engine.relieve()
+    assert (lowered.step, spilled.step) == (GuardStep.LOWER_TIERS, GuardStep.SPILL_IDLE)
+    assert spilled.freed_nbytes > 0 and figures.latest().kv.idle == 0
+    guard.height = GuardStep.NONE
+    *_, finished = engine.generate(other, CancelToken())
+    assert isinstance(finished, Finished)
+    assert finished.stats.reused_tokens == finished.stats.prompt_tokens - 1
+    assert in_hand(engine).tokens == tokens
+    page_map = engine.page_map()
+    assert page_map is not None
+    assert page_map.counters.spills == page_map.counters.restores > 0
+
+
+def test_the_prompt_is_read_in_smaller_pieces_while_it_lasts(engine: Engine, guard: Guard) -> None:
+    messages = conversation(20)
+    events: list[object] = []
+    done: dict[GuardStep, list[int]] = {GuardStep.NONE: [], GuardStep.SMALLER_CHUNKS: []}
+    for event in engine.generate(asked(messages), CancelToken()):
+        events.append(event)
+        if isinstance(event, PrefillProgress):
+            done[guard.height].append(event.done)
+            if event.done:
+                guard.height = GuardStep.SMALLER_CHUNKS if event.done < 600 else GuardStep.NONE
+    assert (GuardStep.SMALLER_CHUNKS, False) in steps(events)
+    assert (GuardStep.SMALLER_CHUNKS, True) in steps(events)
+    small = done[GuardStep.SMALLER_CHUNKS]
+    # The first chunk has 64 tokens and each may have twice as many as the one before.
+    assert small[0] == 64 + 64 and small[1] - small[0] <= 256 // 2
+
+
+@pytest.mark.parametrize("at", [PrefillProgress, Token])
+def test_the_oldest_turns_leave_a_reply_that_runs_and_nothing_is_read_again(
+    engine: Engine, guard: Guard, at: type
+) -> None:
+    events: list[object] = []
+    for event in engine.generate(asked(LONG, may_trim=True), CancelToken()):
+        events.append(event)
+        if isinstance(event, at) and (at is Token or event.done > 300):
+            guard.height = GuardStep.TRIM
+    (left_out,) = [event for event in events if isinstance(event, TurnsLeftOut)]
+    kept = rendered(engine, without_oldest(LONG, left_out.num_turns))
+    whole = rendered(engine, LONG)
+    assert len(kept) <= 0.6 * len(whole) < len(rendered(engine, without_oldest(LONG, left_out.num_turns - 1)))
+    written = [event.token_id for event in events if (isinstance(event, Token) and event.text) or False]
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    assert finished.stats.left_out_turns == left_out.num_turns
+    assert finished.stats.prompt_tokens == len(kept)
+    assert finished.stats.completion_tokens == SHORT.max_tokens
+    held = in_hand(engine)
+    assert held.tokens[: len(kept)] == kept
+    assert held.num_tokens == len(kept) + SHORT.max_tokens - 1
+    assert held.next_position >= held.num_tokens
+    if at is Token:
+        assert held.next_position == len(whole) + SHORT.max_tokens - 1
+        assert len(written) <= SHORT.max_tokens
+
+
+def test_without_leave_no_turn_goes(engine: Engine, guard: Guard) -> None:
+    guard.height = GuardStep.TRIM
+    events = list(engine.generate(asked(LONG), CancelToken()))
+    assert not any(isinstance(event, TurnsLeftOut) for event in events)
+    assert in_hand(engine).tokens[: len(rendered(engine, LONG))] == rendered(engine, LONG)
+
+
+@pytest.mark.parametrize("at", [PrefillProgress, Token])
+def test_a_paused_reply_waits_and_goes_on_as_if_nothing_had_been(
+    engine: Engine, guard: Guard, at: type
+) -> None:
+    expected = [e.token_id for e in engine.generate(asked(LONG), CancelToken()) if isinstance(e, Token)]
+    engine.forget(0)
+    phases = []
+
+    def on_wait(token: WaitingToken) -> None:
+        phases.append(figures.latest().phase)
+        if token.num_waits == 3:
+            guard.go_on()
+
+    cancel, events = WaitingToken(on_wait), []
+    for event in engine.generate(asked(LONG), cancel):
+        events.append(event)
+        if isinstance(event, at) and not cancel.num_waits:
+            guard.height = GuardStep.PAUSE
+    assert cancel.num_waits == 3 and phases == [Phase.PAUSED] * 3
+    pauses = [step for step in steps(events) if step[0] is GuardStep.PAUSE]
+    assert pauses == [(GuardStep.PAUSE, False), (GuardStep.PAUSE, True)]
+    assert len([e for e in events if isinstance(e, Token)]) == len(expected)
+    assert figures.latest().phase is Phase.IDLE
+
+
+@pytest.mark.parametrize("at", [PrefillProgress, Token])
+def test_a_paused_reply_can_be_stopped_and_keeps_what_it_has(engine: Engine, guard: Guard, at: type) -> None:
+    cancel = WaitingToken(lambda token: token.cancel())
+    events = []
+    for event in engine.generate(asked(LONG), cancel):
+        events.append(event)
+        if isinstance(event, at):
+            guard.height = GuardStep.PAUSE
+    finished = events[-1]
+    assert isinstance(finished, Finished) and finished.stats.stop_reason is StopReason.STOPPED
+    tokens = in_hand(engine).tokens
+    assert tokens == rendered(engine, LONG)[: len(tokens)] or at is Token
+    assert {layer.size() for layer in in_hand(engine).layers} == {len(tokens)}
+
+
+def test_a_lower_precision_reaches_a_paused_reply(engine: Engine, guard: Guard) -> None:
+    wanted = [HOT]
+
+    def on_wait(token: WaitingToken) -> None:
+        wanted[0] = KVSpec.parse("2; page=64, group=32, hot=0, warm=0")
+        if token.num_waits == 2:
+            guard.go_on()
+
+    guard.height = GuardStep.PAUSE
+    *_, finished = engine.generate(asked(LONG, HOT), WaitingToken(on_wait), lambda: wanted[0])
+    assert isinstance(finished, Finished) and finished.stats.kv.startswith("2;")
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_precision_and_guard_that_change_at_every_step_leave_the_cache_whole(
+    engine: Engine, guard: Guard, seed: int
+) -> None:
+    choose = random.Random(seed)
+    kvs = [KVSpec.parse(f"{bits}; page=64, group=32, hot={hot}") for bits in (16, 8, 4, 2) for hot in (0, 1)]
+    sampling = SamplingParams(temperature=0, max_tokens=60)
+    messages = conversation(5)
+    for turn in range(3):
+        cancel = WaitingToken(lambda token: guard.go_on())
+        left_out, written = 0, []
+        request = asked(messages, choose.choice(kvs), sampling, may_trim=True)
+        for event in engine.generate(request, cancel, lambda: choose.choice(kvs)):
+            if isinstance(event, TurnsLeftOut):
+                left_out += event.num_turns
+            if isinstance(event, Token):
+                written.append(event.token_id)
+            guard.height = GuardStep(choose.randint(0, 6))
+        assert isinstance(event, Finished) and event.stats.completion_tokens == 60
+        messages = without_oldest(messages, left_out)
+        cache = in_hand(engine)
+        # What is held is the prompt as it was left, then what was written, save the last token.
+        prompt = rendered(engine, messages)
+        assert cache.tokens == [*prompt, *written[:59]]
+        assert {layer.size() for layer in cache.layers} == {cache.num_tokens}
+        assert mx.isfinite(cache.fork().read([1, 2, 3])).all().item()
+        messages = (*messages, *conversation(2 + turn)[1:])
+    assert FOUR.page_tokens == cache.spec.page_tokens
