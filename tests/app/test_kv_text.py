@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from app.cli.ask import _kv_figures
+from app.cli.ask_output import _kv_figures
 from app.kv_text import bits_text, budget_text
 from tests.app.store.samples import USAGE
 
