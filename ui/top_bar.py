@@ -19,14 +19,18 @@ from engine.engine import LoadedModel
 from engine.events import LoadProgress, LoadStage
 from engine.wording import format_nbytes
 from ui.plain_text import plain_tip
-from ui.profiles.menu import ProfileButton
+from ui.profiles.menu import MAX_NAME_WIDTH, ProfileButton
 from ui.theme import Theme
 
 _THEME_ICONS = {"system": "contrast", "light": "sun", "dark": "moon"}
-_NAME_WIDTHS = (60, 320)
-"""Pixels of a model's name: least and most."""
-_OTHERS_WIDTH = 250
-"""Pixels of what else is in the bar beside the name and the profile."""
+_MOST_NAME_WIDTH = 320
+"""Pixels of a model's name."""
+_LEAST_NAMES_WIDTH = 120
+"""Pixels of the names of model and profile together."""
+_PROFILE_SHARE = 0.4
+"""The share of these that the profile takes at most."""
+_OTHERS_WIDTH = 280
+"""Pixels of what else is in the bar beside the names."""
 _THEME_NAMES = {"system": "as the system", "light": "light", "dark": "dark"}
 
 
@@ -109,11 +113,17 @@ class TopBar(QWidget):
             self._loading_bar.setValue(round(1000 * progress.done / progress.total))
 
     def _show_name(self) -> None:
-        """Shorten the model's name to the room beside all else."""
-        rest = self.profile_button.sizeHint().width() + _OTHERS_WIDTH
-        room = max(_NAME_WIDTHS[0], min(_NAME_WIDTHS[1], self.width() - rest))
-        name = self._model_name or "Choose a model"
-        self.model_button.setText(self.fontMetrics().elidedText(name, Qt.TextElideMode.ElideMiddle, room))
+        """Shorten the names of model and profile to the room beside all else."""
+        room = max(_LEAST_NAMES_WIDTH, self.width() - _OTHERS_WIDTH)
+        profile_width = min(MAX_NAME_WIDTH, int(room * _PROFILE_SHARE))
+        self.profile_button.set_name_width(profile_width)
+        self.model_button.ensurePolished()  # the style sheet makes the letters wider
+        name = self.model_button.fontMetrics().elidedText(
+            self._model_name or "Choose a model",
+            Qt.TextElideMode.ElideMiddle,
+            min(_MOST_NAME_WIDTH, room - profile_width),
+        )
+        self.model_button.setText(name)
 
     def _lay_out(self) -> None:
         model = QWidget()

@@ -13,7 +13,7 @@ from ui.profiles.name_dialog import ask_name
 from ui.profiles.words import description
 from ui.theme import Theme
 
-_MAX_WIDTH = 130
+MAX_NAME_WIDTH = 130
 """Pixels of a name in the top bar; a longer one is shortened."""
 
 
@@ -59,6 +59,8 @@ class ProfileButton(QPushButton):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("modelButton")
+        self._name = ""
+        self._name_width = MAX_NAME_WIDTH
         self.hide()
         Theme.current().changed.connect(self._restyle)
         self._restyle()
@@ -72,9 +74,19 @@ class ProfileButton(QPushButton):
         self._show(current.value)
         self.show()
 
-    def _show(self, profile: Profile) -> None:
-        name = self.fontMetrics().elidedText(profile.name, Qt.TextElideMode.ElideRight, _MAX_WIDTH)
+    def set_name_width(self, width: int) -> None:
+        """Shorten the name to so many pixels."""
+        self._name_width = width
+        self._show_name()
+
+    def _show_name(self) -> None:
+        self.ensurePolished()  # the style sheet makes the letters wider
+        name = self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, self._name_width)
         self.setText(_escaped(name))
+
+    def _show(self, profile: Profile) -> None:
+        self._name = profile.name
+        self._show_name()
         self.setAccessibleName(f"Profile: {profile.name}. Choose another")
         self.setToolTip(plain_tip(f"Profile {profile.name}\n{description(profile)}"))
 
