@@ -6,6 +6,7 @@ evaluated. Only plain data goes in and out.
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from engine.kv.precision import KVSpec
 from engine.load_admission import LoadWish
 from engine.loader import load_model
 from engine.memory_limits import MemoryLimits
+from engine.memory_linux import trim_heap
 from engine.model_info import ModelInfo
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
@@ -126,7 +128,9 @@ class Engine:
         if self._session is not None:
             self._session.close()
         self._session = self.loaded = None
+        gc.collect()  # a model that has answered is held by cycles, and with it its weights
         mx.clear_cache()
+        trim_heap()
         telling.publish_nothing()
 
     def _wish(
