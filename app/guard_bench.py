@@ -107,7 +107,6 @@ def _hold(
     finally:
         monitor.stop()
         engine.unload()
-        trim_heap()
     return ConversationRun(
         most_nbytes,
         begun_nbytes,
