@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import time
@@ -12,7 +13,18 @@ from pathlib import Path
 import psutil
 import pytest
 
+from app.cli.ask_output import JsonOutput, TextOutput, ways_out
 from app.command_line import app_command
+from engine.admission import (
+    AdmissionError,
+    ContextOverflowError,
+    DropTurns,
+    LowerPrecision,
+    ShorterContext,
+    SmallerModel,
+)
+from engine.guard import GuardAction, GuardStep
+from engine.kv.precision import KVSpec
 
 QUESTION = "In one word: which bird hunts at night?"
 SMALL_PAGES = "k8v4; page=64, hot=0, warm=0"
@@ -73,7 +85,59 @@ def test_a_configuration_file_names_model_precision_and_context(
     assert json.loads(done.stdout.splitlines()[-1])["kv"] == "4"
     done = subprocess.run([*command, "word " * 600], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "the context holds 512" in json.loads(done.stdout.splitlines()[-1])["message"]
+    refused = json.loads(done.stdout.splitlines()[-1])
+    assert "context is set to 512" in refused["message"]
+    assert [way_out["option"] for way_out in refused["helps"]] == ["--anyway"]
+    done = subprocess.run([*command, "word " * 600, "--context", "1024"], capture_output=True, text=True)
+    assert json.loads(done.stdout.splitlines()[-1])["event"] == "finished"
+
+
+@pytest.mark.slow
+def test_what_does_not_fit_the_memory_that_is_allowed_is_refused_with_options_that_do(
+    octavo_home: Path, starter_gguf: Path
+) -> None:
+    arguments = ("Say hello.", "--max-tokens", "2", "--kv", "16")
+    refused = ask(starter_gguf, *arguments, "--memory", "1.5G", "--context", "8000")
+    assert refused.returncode == 1 and refused.stdout == ""
+    sentence, *options = refused.stderr.splitlines()
+    assert "for a context of 8,000 tokens" in sentence
+    assert options[0].startswith("  --kv ") and options[-1].startswith("  --anyway: ")
+    option, value = options[0].partition(":")[0].split(maxsplit=1)
+    allowed = ("--memory", "1.5G", "--context", "8000", option, shlex.split(value)[0])
+    assert ask(starter_gguf, *arguments[:3], *allowed).returncode == 0
+    assert ask(starter_gguf, *arguments, "--memory", "1.5G", "--context", "8000", "--anyway").stdout
+
+
+def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None:
+    choices = (
+        LowerPrecision(KVSpec.parse("4; page=64, hot=0"), 9_000),
+        ShorterContext(4_096),
+        DropTurns(2),
+        SmallerModel(3_000_000_000),
+    )
+    error = AdmissionError("It does not fit.", needed_nbytes=2, available_nbytes=1, choices=choices)
+    assert [way_out.option for way_out in ways_out(error)] == [
+        "--kv '4; page=64, hot=0'",
+        "--context 4096",
+        "--model MODEL",
+        "--anyway",
+    ]
+    assert list(ways_out(ContextOverflowError("Too long.", needed_tokens=2, limit_tokens=1))) == []
+
+
+def test_what_the_guard_does_is_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    action = GuardAction(GuardStep.TRIM, False, "swap grows by 40 MB a second", "2 turns left.", 5)
+    TextOutput().show(action)
+    assert capsys.readouterr().err == "[2 turns left. Swap grows by 40 MB a second.]\n"
+    JsonOutput().show(action)
+    assert json.loads(capsys.readouterr().out) == {
+        "event": "guard",
+        "step": "trim",
+        "is_end": False,
+        "reason": "swap grows by 40 MB a second",
+        "sentence": "2 turns left.",
+        "freed_nbytes": 5,
+    }
 
 
 @pytest.mark.parametrize(
