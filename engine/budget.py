@@ -112,6 +112,12 @@ def kv_nbytes(info: ModelInfo, backend: Backend, kv: KVSpec, num_tokens: int) ->
     return math.ceil(paged) + own
 
 
+def kv_nbytes_now(info: ModelInfo, backend: Backend, kv: KVSpec, num_tokens: int) -> int:
+    """Return the most bytes that the cache takes with just `num_tokens`, the open page as it is by then."""
+    unfilled = room.unfilled_nbytes(kv, num_tokens, layer_shapes(info), activation_nbytes(info, backend))
+    return kv_nbytes(info, backend, kv, num_tokens) - unfilled
+
+
 def kv_once_nbytes(info: ModelInfo, backend: Backend, num_tokens: int) -> int:
     """Return the part of that which has an end: windows, and what recurrent layers keep."""
     bounded = (cache for cache in info.layers.own if not cache.grows)

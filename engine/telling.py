@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from engine import figures
 from engine.backend import Backend
-from engine.budget import LoadPlan, kv_nbytes
+from engine.budget import LoadPlan, kv_nbytes_now
 from engine.figures import EngineFigures, KVBytes, Phase
 from engine.held import HeldSequences
 from engine.kv.precision import Tier
@@ -26,7 +26,7 @@ def publish_model(
 ) -> None:
     """Publish what a loaded model and its conversations take."""
     cache = held.in_hand
-    planned = 0 if cache is None else kv_nbytes(info, backend, cache.spec, cache.num_tokens)
+    planned = 0 if cache is None else kv_nbytes_now(info, backend, cache.spec, cache.num_tokens)
     figures.publish(
         EngineFigures(
             phase=phase,

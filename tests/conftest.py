@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+import hypothesis
 import platformdirs
 import pytest
 
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 
 if not os.environ.get("OCTAVO_TEST_DISPLAY"):
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
+
+
+# A busy machine is no failure.
+hypothesis.settings.register_profile("octavo", deadline=None)
+hypothesis.settings.load_profile("octavo")
 
 
 class BlasBeforeMLX(importlib.abc.MetaPathFinder):

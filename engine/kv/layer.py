@@ -15,9 +15,7 @@ from engine.kv.heat import Watcher, sample_attention
 from engine.kv.page import BoolArray, IntArray
 from engine.kv.page_table import PageTable
 from engine.kv.precision import LayerShape
-
-OPEN_STEP_TOKENS = 32
-"""Room for open tokens grows by this much."""
+from engine.kv.room import OPEN_STEP_TOKENS
 
 
 @dataclass(frozen=True, eq=False)

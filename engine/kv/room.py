@@ -13,6 +13,8 @@ GROWTH_FRACTION = 16
 """A pool of blocks grows by a sixteenth of what it holds, at least by one page."""
 MAX_CHUNK_TOKENS = 512
 """The most tokens of a prompt that one forward pass reads; a window keeps them all until the next."""
+OPEN_STEP_TOKENS = 32
+"""Room for open tokens grows by this much."""
 OWN_STEP_TOKENS = 256
 """mlx-lm's own caches grow by this much, from wherever the last chunk ended."""
 
@@ -65,6 +67,16 @@ def kv_nbytes(spec: KVSpec, num_tokens: int, shapes: Sequence[LayerShape], activ
         while_open = open_nbytes + _most_sealed_nbytes(spec, before, kind, activation_nbytes)
         nbytes += num_layers * max(while_open, _most_sealed_nbytes(spec, now, kind, activation_nbytes))
     return nbytes
+
+
+def unfilled_nbytes(
+    spec: KVSpec, num_tokens: int, shapes: Sequence[LayerShape], activation_nbytes: int
+) -> int:
+    """Return the bytes that `kv_nbytes` counts of the open page beyond what it has grown to by then."""
+    open_tokens = -(-(num_tokens % spec.page_tokens) // OPEN_STEP_TOKENS) * OPEN_STEP_TOKENS
+    unfilled = spec.page_tokens - open_tokens if open_tokens else 0
+    numbers = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in shapes)
+    return unfilled * numbers * activation_nbytes
 
 
 def pages_by_tier(spec: KVSpec, pages: int) -> dict[Tier, int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import mlx.core as mx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.backend import Backend, Device
@@ -272,7 +272,6 @@ SPECS = st.builds(
 )
 
 
-@settings(deadline=None)
 @given(INFOS, SPECS, st.integers(0, 4 * GIB), st.integers(0, GIB), st.integers(0, GIB))
 def test_less_memory_never_makes_room_for_more(
     info: ModelInfo, kv: KVSpec, room_nbytes: int, less: int, reserve: int
@@ -298,7 +297,6 @@ def test_less_memory_never_makes_room_for_more(
         assert plan.kv_nbytes <= plan.kv_budget_nbytes or not plan.fitting_tokens
 
 
-@settings(deadline=None)
 @given(INFOS, st.integers(0, 5), st.integers(0, 5), st.integers(0, 4 * GIB))
 def test_fewer_bits_never_leave_room_for_less(info: ModelInfo, hot: int, warm: int, room_nbytes: int) -> None:
     fitting = [

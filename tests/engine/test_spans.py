@@ -83,7 +83,7 @@ WORDS = st.text(
     texts=st.lists(WORDS, min_size=1, max_size=7).filter(lambda texts: len(texts) % 2 == 1),
     documents=st.lists(WORDS, max_size=2),
 )
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 def test_every_message_has_a_span_in_order_with_its_words(
     template: str | None, system: str | None, texts: list[str], documents: list[str]
 ) -> None:

@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerFast
 
@@ -22,7 +22,6 @@ def starter_tokenizer(starter_gguf: Path) -> PreTrainedTokenizerFast:
 
 
 @given(text=st.text())
-@settings(deadline=None)
 def test_a_count_is_the_number_of_tokens(text: str) -> None:
     # One token a byte, so the length in UTF-8 is the oracle.
     counter = _BYTE_COUNTER
@@ -113,7 +112,6 @@ def test_other_threads_run_while_a_long_text_is_counted(starter_tokenizer: PreTr
 
 
 @given(text=st.text())
-@settings(deadline=None)
 def test_tokens_decode_to_their_text_and_say_where_they_stand_in_it(text: str) -> None:
     tokens, offsets = encode_with_offsets(byte_tokenizer(), text)
 

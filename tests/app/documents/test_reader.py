@@ -42,13 +42,13 @@ def read_or_refuse(content: bytes, suffix: str) -> None:
             document.text.encode()
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.binary(max_size=2000), suffixes)
 def test_random_bytes_are_read_or_refused(content: bytes, suffix: str) -> None:
     read_or_refuse(content, suffix)
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(WHOLE_FILES), st.data())
 def test_damaged_files_are_read_or_refused(whole: bytes, data: st.DataObject) -> None:
     content = bytearray(whole)

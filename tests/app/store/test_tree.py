@@ -141,4 +141,4 @@ class TreeMachine(RuleBasedStateMachine):
 
 
 TestTree = TreeMachine.TestCase
-TestTree.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
+TestTree.settings = settings(max_examples=15, stateful_step_count=30)

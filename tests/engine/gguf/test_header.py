@@ -120,7 +120,7 @@ def test_a_header_that_is_cut_off_anywhere_is_refused(file: Path) -> None:
             read_header(file)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(position=st.integers(0, 400), value=st.integers(0, 255))
 def test_a_damaged_byte_never_gives_another_error(file: Path, position: int, value: int) -> None:
     data = bytearray(file.read_bytes())

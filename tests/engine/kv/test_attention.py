@@ -155,7 +155,7 @@ def scenes(draw: st.DrawFn) -> Scene:
     )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(scene=scenes(), sinks=st.booleans())
 def test_attention_over_pages_is_that_over_all_their_tokens(scene: Scene, sinks: bool) -> None:
     heads, repeats = scene.queries.shape[:2]
@@ -227,7 +227,7 @@ def test_heads_that_saw_nothing_have_no_part() -> None:
 # The attention budget.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scene=scenes())
 def test_no_score_is_above_its_page_s_bound(scene: Scene) -> None:
     queries = mx.array(scene.queries)
@@ -243,7 +243,7 @@ def test_no_score_is_above_its_page_s_bound(scene: Scene) -> None:
                 assert bound[row, :, column].max() == pytest.approx(expected, abs=1e-4)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(scene=scenes(), attention_pages=st.integers(1, 4))
 def test_the_pages_with_the_highest_bounds_are_read_and_no_others(scene: Scene, attention_pages: int) -> None:
     read = scene.pages_read(attention_pages)
@@ -288,7 +288,7 @@ def test_the_first_page_is_always_read() -> None:
 # Where the attention goes.
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(scene=scenes(), attention_pages=st.one_of(st.none(), st.integers(1, 4)), has_sinks=st.booleans())
 def test_sampled_shares_are_those_of_dense_attention(
     scene: Scene, attention_pages: int | None, has_sinks: bool

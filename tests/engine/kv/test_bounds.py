@@ -39,7 +39,7 @@ def check_bounds(store: PageStore, pages: list[Page]) -> None:
                 assert np.array_equal(largest[row, :, column], keys.max(axis=-1))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_bounds_are_those_of_the_keys_that_are_held_whatever_moves(data: st.DataObject) -> None:
     store, pages = store_of(SPEC, SHAPE), list[Page]()

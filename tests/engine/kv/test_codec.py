@@ -154,7 +154,7 @@ def resealed(blob: bytes) -> bytes:
     return content + hashlib.blake2b(content, digest_size=DIGEST_NBYTES).digest()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data(), mask=st.integers(1, 255))
 def test_any_changed_byte_is_refused(data: st.DataObject, mask: int) -> None:
     _, _, form, blob = good()
@@ -169,7 +169,7 @@ def test_any_changed_byte_is_refused(data: st.DataObject, mask: int) -> None:
     refused(bytes(changed), form, BlobError)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), mask=st.integers(1, 255))
 def test_any_changed_byte_of_open_tokens_is_refused(data: st.DataObject, mask: int) -> None:
     changed = bytearray(good_open())
@@ -178,7 +178,7 @@ def test_any_changed_byte_of_open_tokens_is_refused(data: st.DataObject, mask: i
         decode_open(changed, good()[2])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_cut_blob_is_refused(data: st.DataObject) -> None:
     _, _, form, blob = good()

@@ -24,7 +24,7 @@ SHAPE = LayerShape(2, 64, 64)
 TIERS = list(Tier)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_lowering_costs_a_step_of_the_new_bits_at_most(data: st.DataObject) -> None:
     pairs = st.builds(BitsPair, st.sampled_from(KV_BITS), st.sampled_from(KV_BITS))

@@ -136,7 +136,7 @@ def test_one_page_may_be_referred_to_twice_by_parts() -> None:
     assert table.tokens == [*range(64, 128), *range(40, 64)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(data=st.data())
 def test_a_table_is_a_list_of_tokens_and_positions(data: st.DataObject) -> None:
     store = new_store()

@@ -122,7 +122,7 @@ def test_a_pool_grows_by_a_sixteenth_and_keeps_no_more_than_that_free() -> None:
     assert pool.nbytes == 2 * 68 * pool.block_nbytes
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), bits=st.sampled_from([16, 4]))
 def test_blocks_survive_growing_freeing_and_closing_gaps(data: st.DataObject, bits: int) -> None:
     pool, held, number = pool_of(Part.KEYS, bits, head_dim=2), {}, 0

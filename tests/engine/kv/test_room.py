@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine.kv.precision import KVSpec, Tier, key_nbytes, value_nbytes
-from engine.kv.room import kv_nbytes, pages_by_tier
+from engine.kv.room import kv_nbytes, pages_by_tier, unfilled_nbytes
 from engine.kv.tiers import PageState, TierPolicy
 from tests.engine.kv.caches import LAYER_SHAPES, cache_of
 
@@ -51,6 +51,22 @@ def test_a_text_that_is_really_read_takes_what_was_planned(rules: str, hot: int,
         usage = cache.usage()
         pages = {Tier.HOT: usage.hot_pages, Tier.WARM: usage.warm_pages, Tier.COLD: usage.cold_pages}
         assert planned <= most + spare_nbytes(spec, pages)
+
+
+@pytest.mark.parametrize("rules", ["16", "8", "4; attend=3", "k4v3, 1.h1:8; hot=0, warm=0"])
+def test_what_the_open_page_lacks_is_not_there(rules: str) -> None:
+    joint = ", " if ";" in rules else "; "
+    spec = KVSpec.parse(f"{rules}{joint}page={PAGE}")
+    cache = cache_of(str(spec))
+    unfilled = set()
+    for start in range(0, TOKENS, 48):
+        cache.read(range(start % 4000, start % 4000 + 47))
+        cache.read([7])
+        lacking = unfilled_nbytes(spec, cache.num_tokens, LAYER_SHAPES, 4)
+        assert cache.nbytes <= kv_nbytes(spec, cache.num_tokens, LAYER_SHAPES, 4) - lacking
+        unfilled.add(lacking)
+    numbers = sum(shape.num_kv_heads * (shape.key_dim + shape.value_dim) for shape in LAYER_SHAPES)
+    assert unfilled == {0, PAGE // 2 * numbers * 4}  # the open page grows by 32 tokens
 
 
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(1, 40))

@@ -73,7 +73,7 @@ def test_a_page_lives_as_long_as_it_is_referred_to() -> None:
     assert store.nbytes == 0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_pages_keep_their_content_when_others_are_freed_and_gaps_are_closed(data: st.DataObject) -> None:
     spec = KVSpec.parse("4, 0.h1:16; page=64")

@@ -48,7 +48,7 @@ def test_what_is_higher_than_the_picture_fills_it() -> None:
     assert colors(stack((500, 500)), 0) == [RED.name()] * 10
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(0, 200), min_size=1, max_size=5))
 def test_any_bars_are_drawn_as_one_bar_after_the_other_would_be(heights: list[int]) -> None:
     shades = [QColor(40 * number, 0, 0) for number in range(len(heights))]
