@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QElapsedTimer, Qt, QTimer
+from PySide6.QtWidgets import QLabel
 from pytestqt.qtbot import QtBot
 
 from app.models.library import ModelLibrary
@@ -187,7 +188,9 @@ def test_what_does_not_fit_the_context_is_refused_with_the_number_and_kept(
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
     use = window.chat._check.use("Summarize this.")
     assert use.used_tokens is not None and use.limit_tokens == 8192
-    assert f"{use.used_tokens - 8192:,} tokens too many" in window.chat._refused
+    said = " ".join(label.text() for label in window.composer.refusal.findChildren(QLabel))
+    assert window.composer.refusal.isVisible()
+    assert f"{use.used_tokens - 8192:,} tokens too many" in said
     assert window.composer.text == "Summarize this."
     assert len(window.chat.attachments.attachments) == 1
     assert window.chat.session.messages == []
