@@ -83,6 +83,7 @@ class LivePrecision(QObject):
         self._engine = engine
         self._profile = profile
         self._conversation_id = profile.conversation_id
+        self._replying_id: int | None = None
         self._wanted = profile.value.kv
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -92,6 +93,7 @@ class LivePrecision(QObject):
         engine.kv_changed.connect(self._on_kv_changed)
         engine.model_loaded.connect(self._forget)
         engine.model_unloaded.connect(self._forget)
+        engine.reply_started.connect(self._on_started)
         engine.reply_finished.connect(self._on_reply)
         engine.state_changed.connect(self._on_state)
         engine.rebuild_progress.connect(self._on_rebuild_progress)
@@ -121,8 +123,14 @@ class LivePrecision(QObject):
     def _send(self) -> None:
         """Change the cache of the conversation whose precision that is, not what is held of another one."""
         self._timer.stop()
-        if self.held is None or self.held.conversation_id == self._conversation_id:
+        in_hand = self._replying_id
+        if in_hand is None and self.held is not None:
+            in_hand = self.held.conversation_id
+        if in_hand in (None, self._conversation_id):
             self._engine.set_kv(self._wanted)
+
+    def _on_started(self, message: Message) -> None:
+        self._replying_id = message.conversation_id
 
     def _on_kv_changed(self, conversation_id: int, changed: CacheChanged | None) -> None:
         held = None if changed is None else HeldCache(conversation_id, changed.kv, changed.usage)
@@ -130,6 +138,7 @@ class LivePrecision(QObject):
 
     def _on_reply(self, message: Message) -> None:
         """Measure with replies that read enough to tell."""
+        self._replying_id = None
         stats = message.stats
         if stats is None or stats.prefill_tps <= 0:
             return
