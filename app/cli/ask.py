@@ -20,6 +20,7 @@ from app.documents.extract import extract
 from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT, KVConfig, load_kv_config
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
+from app.profiles import DocumentMode
 from app.settings import DEFAULT_KV
 from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken
@@ -63,6 +64,11 @@ DEFAULTS = SamplingParams()
     "--memory", type=MemorySize(), help="Memory that may be taken, such as 2G.  [default: all there is]"
 )
 @click.option(
+    "--segments",
+    is_flag=True,
+    help="Read documents that do not fit whole in parts, and answer from the notes on them.",
+)
+@click.option(
     "--anyway", is_flag=True, help="Go on where it does not fit into memory, and never wait for some."
 )
 @click.option("--max-tokens", type=int, default=DEFAULTS.max_tokens, show_default=True)
@@ -78,6 +84,7 @@ def ask(
     config: Path | None,
     context: int | None,
     memory: int | None,
+    segments: bool,
     anyway: bool,
     max_tokens: int,
     temperature: float,
@@ -96,7 +103,8 @@ def ask(
     try:
         wanted = _wanted(model, kv, config, context)
         documents = [extract(path) for path in files]
-        asked = _Asked(question, documents, system, sampling, anyway)
+        mode = DocumentMode.SEGMENTS if segments else DocumentMode.WHOLE
+        asked = _Asked(question, documents, mode, system, sampling, anyway)
         with _watched(MemoryLimits(memory), anyway) as watched:
             _answer(asked, wanted, watched, output)
     except Cancelled:
@@ -112,6 +120,7 @@ class _Asked:
 
     question: str
     documents: Sequence[Document]
+    document_mode: DocumentMode
     system: str
     sampling: SamplingParams
     anyway: bool
@@ -163,7 +172,8 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
 
     backend = start_backend()
 
-    from app.document_prompt import message_text
+    from app.document_prompt import document_ranges, message_text
+    from app.segments import SegmentReader
     from engine.engine import Engine, GenerationRequest
     from engine.model import ChatMessage
 
@@ -179,11 +189,12 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
         on_progress=output.show,
     )
     messages = [ChatMessage("system", asked.system)] if asked.system else []
-    messages.append(ChatMessage("user", message_text(asked.question, asked.documents)))
+    text = message_text(asked.question, asked.documents)
+    messages.append(ChatMessage("user", text, document_ranges(asked.documents)))
     request = GenerationRequest(
         tuple(messages), asked.sampling, wanted.kv, wanted.max_context, anyway=asked.anyway
     )
-    for event in engine.generate(request, cancel):
+    for event in SegmentReader(engine).reply(request, asked.document_mode, cancel):
         output.show(event)
         if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
             raise Cancelled

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from app.cli.status_line import StatusLine
 from app.kv_text import bits_text, budget_text, pages_text
+from app.segment_progress import SegmentEvent, SegmentProgress
 from engine.admission import (
     AdmissionError,
     DropTurns,
@@ -23,7 +24,6 @@ from engine.admission import (
 from engine.errors import OctavoError
 from engine.events import (
     Finished,
-    GenerationEvent,
     GenerationStats,
     LoadProgress,
     PrefillProgress,
@@ -38,7 +38,7 @@ from engine.wording import format_nbytes
 class Output(Protocol):
     """Where events go."""
 
-    def show(self, event: LoadProgress | GenerationEvent) -> None:
+    def show(self, event: LoadProgress | SegmentEvent) -> None:
         """Show one event."""
 
     def fail(self, error: OctavoError) -> None:
@@ -51,13 +51,15 @@ class TextOutput:
     def __init__(self) -> None:
         self._line = StatusLine()
 
-    def show(self, event: LoadProgress | GenerationEvent) -> None:
+    def show(self, event: LoadProgress | SegmentEvent) -> None:
         """Show one event."""
         match event:
             case LoadProgress(stage, done, total):
                 self._status(f"{stage.value} {done / total:.0%}" if total else stage.value)
             case PrefillProgress(done, total):
                 self._status(f"Reading {done:,} of {total:,} tokens")
+            case SegmentProgress():
+                self._status(f"{event.words}, {event.share:.0%}")
             case Token(text):
                 self._line.clear()
                 print(text, end="", flush=True)
@@ -91,6 +93,8 @@ class TextOutput:
             )
             if stats.kv_usage is not None:
                 print(f"[KV cache: {_kv_figures(stats.kv_usage)}]", file=sys.stderr)
+            if stats.segments:
+                print(f"[documents were read in {stats.segments:,} parts]", file=sys.stderr)
             if stats.kv_note is not None:
                 print(f"[{stats.kv_note}]", file=sys.stderr)
 
@@ -127,8 +131,10 @@ def ways_out(error: OctavoError) -> Iterator[WayOut]:
                 yield WayOut(f"--context {max_context}", "a shorter context")
             case SmallerModel(nbytes):
                 yield WayOut("--model MODEL", f"a model with at most {format_nbytes(nbytes)} of weights")
-            case InSegments() | DropTurns():
-                pass  # a question in the terminal has no former turns, and its documents are read whole
+            case InSegments(num_segments):
+                yield WayOut("--segments", f"read documents in parts, {num_segments} or a few more")
+            case DropTurns():
+                pass  # a question in the terminal has no former turns
     if error.can_override:
         yield WayOut("--anyway", "go on all the same; the computer may become very slow")
 
@@ -136,13 +142,15 @@ def ways_out(error: OctavoError) -> Iterator[WayOut]:
 class JsonOutput:
     """One JSON object a line, each with its event's name under `event`."""
 
-    def show(self, event: LoadProgress | GenerationEvent) -> None:
+    def show(self, event: LoadProgress | SegmentEvent) -> None:
         """Show one event."""
         match event:
             case LoadProgress(stage, done, total):
                 self._line("load", stage=stage.name.lower(), done=done, total=total)
             case PrefillProgress(done, total, reused):
                 self._line("prefill", done=done, total=total, reused=reused)
+            case SegmentProgress():
+                self._line("segment", **dataclasses.asdict(event))
             case Token(text, token_id):
                 self._line("token", text=text, token_id=token_id)
             case GuardAction():

@@ -19,6 +19,7 @@ from engine.admission import (
     AdmissionError,
     ContextOverflowError,
     DropTurns,
+    InSegments,
     LowerPrecision,
     ShorterContext,
     SmallerModel,
@@ -73,6 +74,26 @@ def test_json_tells_every_event_and_the_document_is_read(
 
 
 @pytest.mark.slow
+def test_a_document_that_does_not_fit_is_read_in_parts_when_that_is_asked_for(
+    octavo_home: Path, starter_gguf: Path, tmp_path: Path
+) -> None:
+    paper = tmp_path / "paper.txt"
+    paper.write_text("Owls hunt at night. They sleep in old barns by day. " * 70)
+    options = ["--file", str(paper), "--context", "700", "--max-tokens", "8", "--json"]
+    refused = ask(starter_gguf, QUESTION, *options)
+    assert refused.returncode == 1
+    helps = json.loads(refused.stdout.splitlines()[-1])["helps"]
+    assert "--segments" in [way_out["option"] for way_out in helps]
+    done = ask(starter_gguf, QUESTION, *options, "--segments")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    parts = [event for event in events if event["event"] == "segment"]
+    assert {event["title"] for event in parts} == {"paper.txt"}
+    assert max(event["total_tokens"] for event in parts) <= 700
+    assert events[-1]["segments"] == parts[-1]["total"] >= 2
+    assert events[-1]["completion_tokens"] > 0
+
+
+@pytest.mark.slow
 def test_a_configuration_file_names_model_precision_and_context(
     octavo_home: Path, starter_gguf: Path, tmp_path: Path
 ) -> None:
@@ -112,6 +133,7 @@ def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None
     choices = (
         LowerPrecision(KVSpec.parse("4; page=64, hot=0"), 9_000),
         ShorterContext(4_096),
+        InSegments(5),
         DropTurns(2),
         SmallerModel(3_000_000_000),
     )
@@ -119,6 +141,7 @@ def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None
     assert [way_out.option for way_out in ways_out(error)] == [
         "--kv '4; page=64, hot=0'",
         "--context 4096",
+        "--segments",
         "--model MODEL",
         "--anyway",
     ]
