@@ -26,9 +26,9 @@ def stats_text(stats: GenerationStats) -> str:
             f"{stats.completion_tokens:,} token" + ("" if stats.completion_tokens == 1 else "s"),
             stop,
         ]
-    parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
     if stats.segments:
         parts.append("read in 1 part" if stats.segments == 1 else f"read in {stats.segments:,} parts")
+    parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
     if stats.kv_note is not None:
         parts.append(stats.kv_note)
     return " · ".join(parts)

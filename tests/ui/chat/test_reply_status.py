@@ -33,5 +33,5 @@ def test_a_reply_stopped_while_its_prompt_was_read_shows_no_speed() -> None:
 
 
 def test_a_reply_from_notes_says_in_how_many_parts_documents_were_read() -> None:
-    assert stats_text(dataclasses.replace(STATS, segments=12)).endswith(" · read in 12 parts")
-    assert stats_text(dataclasses.replace(STATS, segments=1)).endswith(" · read in 1 part")
+    assert " · read in 12 parts · reused" in stats_text(dataclasses.replace(STATS, segments=12))
+    assert " · read in 1 part · reused" in stats_text(dataclasses.replace(STATS, segments=1))
