@@ -53,10 +53,6 @@ Between = CacheChanged | GuardAction | TurnsLeftOut
 """What may be told between two chunks or tokens."""
 
 
-def _no_figures(phase: Phase) -> None:
-    """Publish nothing."""
-
-
 class Generation:
     """One reply: reads a prompt into a cache and decodes from it.
 
@@ -86,7 +82,7 @@ class Generation:
         cancel: CancelToken,
         wanted_kv: Callable[[], KVSpec] | None = None,
         relief: ReplyRelief | None = None,
-        publish: Callable[[Phase], None] = _no_figures,
+        publish: Callable[[Phase], None] = lambda phase: None,
     ) -> None:
         self._model = model
         self._cache = cache
@@ -139,6 +135,9 @@ class Generation:
     def _progress(self) -> PrefillProgress:
         return PrefillProgress(self._cache.num_tokens, len(self._prompt), self._reused_tokens)
 
+    def _cache_changed(self) -> CacheChanged:
+        return CacheChanged(self._cache.spec, self._cache.usage())
+
     def _between(self, phase: Phase) -> Iterator[Between]:
         """Do between two chunks or tokens what the user and the guard want."""
         yield from self._follow_precision()
@@ -176,22 +175,18 @@ class Generation:
             acted = True
             yield action
         for cut in relief.take_cuts():
-            inside = max(0, min(self._reused_tokens, cut.stop) - cut.start)
-            self._reused_tokens -= inside
+            self._reused_tokens -= max(0, min(self._reused_tokens, cut.stop) - cut.start)
             del self._prompt[cut.start : cut.stop]
             yield TurnsLeftOut(cut.num_turns, cut.stop - cut.start)
         if acted:
             yield self._cache_changed()
 
-    def _cache_changed(self) -> CacheChanged:
-        return CacheChanged(self._cache.spec, self._cache.usage())
-
     def _decode(self) -> Generator[Token | Between, None, StopReason]:
         """Write the reply; its text is made whole wherever a stop falls, as its tokens stay in the cache."""
-        detokenizer = self._model.tokenizer.detokenizer
+        tokenizer, detokenizer = self._model.tokenizer, self._model.tokenizer.detokenizer
         detokenizer.reset()
-        if opens_reasoning(self._model.tokenizer, self._prompt):
-            yield Token(self._model.tokenizer.think_start, self._prompt[-1])
+        if opens_reasoning(tokenizer, self._prompt):
+            yield Token(tokenizer.think_start, self._prompt[-1])
         try:
             reason = yield from self._write(detokenizer)
         except Cancelled:
@@ -221,8 +216,7 @@ class Generation:
             if self._completion_tokens % TELL_EVERY_TOKENS == 0:
                 yield self._cache_changed()
             if upcoming is None:
-                is_full = budget < self._sampling.max_tokens
-                return StopReason.CONTEXT if is_full else StopReason.LENGTH
+                return StopReason.CONTEXT if budget < self._sampling.max_tokens else StopReason.LENGTH
             self._cancel.check()
             yield from self._between(Phase.DECODE)
             current = upcoming

@@ -185,6 +185,7 @@ class FollowedPrecision:
         first: the one that the reply was asked with.
         room: gives the memory as it is now.
         longest: tokens of the prompt and the longest answer.
+        anyway: whether it is followed even where that does not fit into memory.
     """
 
     def __init__(
@@ -193,11 +194,13 @@ class FollowedPrecision:
         first: KVSpec,
         room: Callable[[], CacheRoom],
         longest: int,
+        anyway: bool,
     ) -> None:
         self._wanted = wanted
         self._seen = self._kv = first
         self._room = room
         self._longest = longest
+        self._anyway = anyway
 
     def __call__(self) -> KVSpec:
         """Return the precision to follow now."""
@@ -215,8 +218,8 @@ class FollowedPrecision:
             kv.require_fit(info.num_layers, info.num_kv_heads)
         except OctavoError:
             return False
-        least = kv_nbytes(info, room.backend, self._kv, self._longest)
-        return kv_nbytes(info, room.backend, kv, self._longest) <= least or room.fits(kv, self._longest)
+        now, then = (kv_nbytes(info, room.backend, each, self._longest) for each in (self._kv, kv))
+        return self._anyway or then <= now or room.fits(kv, self._longest)
 
 
 def _system(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

@@ -13,7 +13,7 @@ from engine.events import CacheChanged, Finished, GenerationEvent, PrefillProgre
 from engine.extending import forgetting_broken, keep_prefix, same_pages
 from engine.figures import Phase
 from engine.generate import Generation
-from engine.guard import Guard, GuardAction
+from engine.guard import Guard, GuardAction, GuardStep
 from engine.headroom import CacheRoom, headroom_nbytes
 from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
@@ -143,7 +143,11 @@ class Session:
         tokens = admitted.prompt.tokens
         longest = len(tokens) + admitted.answer_tokens
         followed = FollowedPrecision(
-            wanted_kv, request.kv, lambda: self._room(request.conversation_id, request.kv, tokens), longest
+            wanted_kv,
+            request.kv,
+            lambda: self._room(request.conversation_id, request.kv, tokens),
+            longest,
+            request.anyway,
         )
         left_out = request.left_out_turns
         try:
@@ -156,7 +160,7 @@ class Session:
                     request.sampling,
                     limit_tokens=admitted.limit_tokens,
                     cancel=cancel,
-                    wanted_kv=wanted_kv if request.anyway else followed,
+                    wanted_kv=followed,
                     relief=self._reply_relief(request, cache),
                     publish=self.publish,
                 )
@@ -241,7 +245,10 @@ class Session:
         require_rebuild_fits(self._room(conversation_id, cache.spec, ()), cache.spec, cache.num_tokens)
         try:
             with forgetting_broken(self._held, conversation_id):
-                cache.ease()
+                if self._guard is None or self._guard.height < GuardStep.LOWER_TIERS:
+                    cache.ease()
+                else:
+                    cache.press(cancel.check)
                 for event in read_again(self._model, cache, cancel):
                     self.publish(Phase.PREFILL)
                     yield event

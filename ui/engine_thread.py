@@ -18,7 +18,8 @@ from app.paths import AppPaths
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
-from ui.engine_worker import EngineState, EngineWorker, Priority
+from ui.engine_worker import EngineState, EngineWorker
+from ui.request_queue import Priority
 
 
 class EngineThread(QObject):

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import enum
-import itertools
 import logging
 import math
-import queue
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
@@ -25,52 +20,20 @@ from engine.admission import AdmissionError
 from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
-from engine.errors import Cancelled, OctavoError
+from engine.errors import Cancelled
 from engine.events import CacheChanged, PrefillProgress, Token
 from engine.guard import Guard, GuardAction
 from engine.kv.precision import KVSpec, PrecisionError
 from engine.memory_limits import MemoryLimits
+from ui.engine_state import EngineState, Failure, failure_of
+from ui.request_queue import Priority, Request, RequestQueue, Run
+
+__all__ = ["EngineState", "EngineWorker", "Failure"]
 
 log = logging.getLogger(__name__)
 
 PAGES_INTERVAL_S = 0.5
 """The pages are told twice a second at most."""
-
-
-class EngineState(enum.Enum):
-    """What the engine is doing."""
-
-    EMPTY = "no model"
-    LOADING = "loading"
-    READY = "ready"
-    GENERATING = "generating"
-    REBUILDING = "reading again"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """Something went wrong: a short title, a sentence for the user, and details for a report."""
-
-    title: str
-    message: str
-    details: str
-
-
-class Priority(enum.IntEnum):
-    """Which waiting request goes first; a stop does not wait at all, it is a flag that the work checks."""
-
-    CONTROL = 0
-    USER = 1
-
-
-@dataclass(order=True)
-class _Request:
-    """One entry of the queue; equal priorities go first come, first served."""
-
-    priority: Priority
-    number: int
-    run: Callable[[CancelToken], None] | None = field(compare=False)
-    cancel: CancelToken = field(compare=False)
 
 
 class EngineWorker(QThread):
@@ -107,10 +70,8 @@ class EngineWorker(QThread):
         self.limits = MemoryLimits()
         self.watches_pages = False
         self._paths = paths
-        self._requests: queue.PriorityQueue[_Request] = queue.PriorityQueue()
-        self._numbers = itertools.count()
+        self._requests = RequestQueue()
         self._lock = threading.Lock()
-        self._pending: dict[CancelToken, bool] = {}
         self._kv_waits = False
         self._relief_waits = False
         self._pages_due = False
@@ -122,14 +83,9 @@ class EngineWorker(QThread):
 
     # Called from the window's thread.
 
-    def put(
-        self, priority: Priority, run: Callable[[CancelToken], None] | None, *, is_stoppable: bool = True
-    ) -> None:
+    def put(self, priority: Priority, run: Run | None, *, is_stoppable: bool = True) -> None:
         """Queue a request, which `stop` ends or only `cancel_all`; None ends the thread."""
-        request = _Request(priority, next(self._numbers), run, CancelToken())
-        with self._lock:
-            self._pending[request.cancel] = is_stoppable
-        self._requests.put(request)
+        self._requests.put(priority, run, is_stoppable=is_stoppable)
 
     def want_kv(self, kv: KVSpec) -> None:
         """Have the cache brought to a precision; of several wishes the last one counts."""
@@ -154,17 +110,13 @@ class EngineWorker(QThread):
 
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""
-        with self._lock:
-            for cancel, is_stoppable in self._pending.items():
-                if is_stoppable:
-                    cancel.cancel()
+        self._requests.stop()
 
     def cancel_all(self) -> None:
         """Cancel the request that runs and all that wait."""
         with self._lock:
             self._kv_waits = self._relief_waits = False
-            for cancel in self._pending:
-                cancel.cancel()
+        self._requests.cancel_all()
 
     def shutdown(self) -> None:
         """Cancel everything and end the thread."""
@@ -189,7 +141,7 @@ class EngineWorker(QThread):
             store = ConversationStore.open(self._paths.conversations_db)
         except Exception as error:
             log.exception("The engine could not start.")
-            self.failed.emit(_failure(error))
+            self.failed.emit(failure_of(error))
             return
         self._chat = ChatService(store, self._engine)
         while (request := self._next()).run is not None:
@@ -197,16 +149,15 @@ class EngineWorker(QThread):
         self._engine.unload()
         store.close()
 
-    def _next(self) -> _Request:
+    def _next(self) -> Request:
         """Return the next request; pages that are still to be told do not wait for it."""
-        if self._pages_due:
-            try:
-                return self._requests.get(timeout=max(0.0, self._pages_wait_s))
-            except queue.Empty:
-                self._tell_pages()
-        return self._requests.get()
+        request = self._requests.get(max(0.0, self._pages_wait_s) if self._pages_due else None)
+        while request is None:
+            self._tell_pages()
+            request = self._requests.get()
+        return request
 
-    def _serve(self, request: _Request, run: Callable[[CancelToken], None]) -> None:
+    def _serve(self, request: Request, run: Run) -> None:
         try:
             request.cancel.check()
             self._engine.limits = self.limits
@@ -215,10 +166,9 @@ class EngineWorker(QThread):
             log.info("A request was stopped.")
         except Exception as error:
             log.exception("A request failed.")
-            self.failed.emit(_failure(error))
+            self.failed.emit(failure_of(error))
         finally:
-            with self._lock:
-                del self._pending[request.cancel]
+            self._requests.done(request)
             self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
 
     def load(
@@ -363,11 +313,3 @@ class EngineWorker(QThread):
         self.reply_finished.emit(event.message)
         if event.unsaved is not None:
             raise event.unsaved
-
-
-def _failure(error: Exception) -> Failure:
-    details = "".join(traceback.format_exception(error))
-    if isinstance(error, OctavoError):
-        return Failure("That did not work", str(error), details)
-    sentence = "The engine met an unexpected error and goes on. Copy the details if you want to report it."
-    return Failure("Something went wrong", f"{sentence} ({type(error).__name__}: {error})", details)

@@ -1,0 +1,78 @@
+"""What the engine's thread is asked to do, by priority, and how all of it is stopped."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.cancel import CancelToken
+
+Run = Callable[[CancelToken], None]
+"""Does what was asked for."""
+
+
+class Priority(enum.IntEnum):
+    """Which waiting request goes first; a stop does not wait at all, it is a flag that the work checks."""
+
+    CONTROL = 0
+    USER = 1
+
+
+@dataclass(order=True)
+class Request:
+    """One entry of the queue; equal priorities go first come, first served. None ends the thread."""
+
+    priority: Priority
+    number: int
+    run: Run | None = field(compare=False)
+    cancel: CancelToken = field(compare=False)
+
+
+class RequestQueue:
+    """Requests that wait, and the one that runs; any thread may put and stop, one takes."""
+
+    def __init__(self) -> None:
+        self._waiting: queue.PriorityQueue[Request] = queue.PriorityQueue()
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+        self._pending: dict[CancelToken, bool] = {}
+
+    def qsize(self) -> int:
+        """Return how many requests wait."""
+        return self._waiting.qsize()
+
+    def put(self, priority: Priority, run: Run | None, *, is_stoppable: bool) -> None:
+        """Queue a request, which `stop` ends or only `cancel_all`."""
+        request = Request(priority, next(self._numbers), run, CancelToken())
+        with self._lock:
+            self._pending[request.cancel] = is_stoppable
+        self._waiting.put(request)
+
+    def get(self, timeout_s: float | None = None) -> Request | None:
+        """Return the next request, None where none has come within `timeout_s` seconds."""
+        try:
+            return self._waiting.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def done(self, request: Request) -> None:
+        """Take note that a request has ended."""
+        with self._lock:
+            del self._pending[request.cancel]
+
+    def stop(self) -> None:
+        """Cancel what the user can stop, whether it runs or waits."""
+        with self._lock:
+            for cancel, is_stoppable in self._pending.items():
+                if is_stoppable:
+                    cancel.cancel()
+
+    def cancel_all(self) -> None:
+        """Cancel the request that runs and all that wait."""
+        with self._lock:
+            for cancel in self._pending:
+                cancel.cancel()
