@@ -41,12 +41,12 @@ def draw(result: GuardBench, file: Path | BinaryIO) -> None:
             guarded.most_nbytes / _MB, color=_LIMIT, linewidth=1.5, linestyle="--", label="what it may take"
         )
     _mark(axes, guarded.events, begun_s)
-    axes.set_xlabel("seconds; the numbers are the guard's steps")
+    axes.set_xlabel("seconds")
     axes.set_ylabel("MB that the process takes")
     axes.margins(x=0)
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.3)
-    axes.legend(loc="upper left")
+    figure.legend(loc="outside lower center", ncols=3)
     figure.suptitle(_title(guarded))
     figure.savefig(file, format="png")
 
@@ -70,17 +70,20 @@ def _stack(axes: Axes, samples: Sequence[MemorySample]) -> None:
 
 
 def _mark(axes: Axes, events: Sequence[GuardEvent], begun_s: float) -> None:
-    """Draw a line for each step, with its number above; one that is taken back is dashed."""
+    """Draw a line for each step, with its name beside it; one that is taken back is dashed."""
     for event in events:
         second = event.time_s - begun_s
         style = "--" if event.action.is_end else "-"
         axes.axvline(second, color=_EVENT, linewidth=1, linestyle=style)
         axes.annotate(
-            f"{int(event.action.step)}",
+            event.action.step.name.lower().replace("_", " "),
             (second, 1),
             xycoords=("data", "axes fraction"),
-            xytext=(3, -12),
+            xytext=(-3, -6),
             textcoords="offset points",
+            rotation=90,
+            horizontalalignment="right",
+            verticalalignment="top",
             fontsize=9,
             color=_EVENT,
         )
