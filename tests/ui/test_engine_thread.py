@@ -273,7 +273,7 @@ def test_a_long_change_of_precision_outlives_a_stop_and_not_the_window(
     engine.set_kv(KVSpec.parse("4"))
     assert endless.begun.wait(WAIT_MS / 1000)
     engine.stop()
-    (cancel,) = engine._worker._pending
+    (cancel,) = engine._worker._requests._pending
     assert not cancel.cancelled
     engine.shutdown()
     assert engine._worker.isFinished()
