@@ -177,7 +177,9 @@ class ReplyRelief:
     def _trim(self) -> Done | None:
         """Take the oldest turns out of the cache, where that takes no reading again."""
         self._chunks.divisor = SMALLEST
-        cut = None if self._trimmer is None else self._trimmer.cut(self._prompt)
+        if self._trimmer is None or not self._cache.can_edit:
+            return None
+        cut = self._trimmer.cut(self._prompt)
         if cut is None:
             return None
         before, stop = self._cache.nbytes, min(cut.stop, self._cache.num_tokens)

@@ -15,9 +15,12 @@ from engine.engine import Engine
 from engine.events import CacheChanged, Finished, PrefillProgress, StopReason, Token, TurnsLeftOut
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction, GuardStep
+from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec, Tier
+from engine.prefill_chunks import ChunkSize
+from engine.relief import ReplyRelief
 from engine.sampling import SamplingParams
-from engine.turns import without_oldest
+from engine.turns import TurnTrimmer, without_oldest
 from tests.engine.small_engine import (
     FOUR,
     SHORT,
@@ -30,6 +33,7 @@ from tests.engine.small_engine import (
     small_engine,
     write_small_model,
 )
+from tests.engine.tiny_models import tiny_model
 
 LONG = conversation(6)
 HOT = KVSpec.parse("4; page=64, group=32, hot=20, warm=0")
@@ -163,6 +167,16 @@ def test_the_oldest_turns_leave_a_reply_that_runs_and_nothing_is_read_again(
     if at is Token:
         assert held.next_position == len(whole) + SHORT.max_tokens - 1
         assert len(written) <= SHORT.max_tokens
+
+
+def test_a_cache_that_nothing_can_be_taken_out_of_keeps_its_turns() -> None:
+    cache = SequenceCache(tiny_model("gemma3"), KVSpec.parse("4"))
+    trimmer = TurnTrimmer(lambda messages: [ord(c) % 90 for m in messages for c in m.content], LONG)
+    relief = ReplyRelief(guard_at(GuardStep.TRIM), cache, lambda: None, trimmer)
+    prompt = [ord(c) % 90 for message in LONG for c in message.content]
+    cache.read(prompt[:200])
+    list(relief.follow(ChunkSize(2.0, 0), prompt, lambda: None))
+    assert relief.take_cuts() == [] and cache.tokens == prompt[:200]
 
 
 def test_without_leave_no_turn_goes(engine: Engine, guard: Guard) -> None:
