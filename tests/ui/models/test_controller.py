@@ -50,8 +50,8 @@ def offered(desk: Desk) -> dict[str, QPushButton]:
 def test_a_model_that_does_not_fit_at_the_start_is_refused_and_loads_after_a_choice(
     desk: Desk, qtbot: QtBot, tmp_path: Path
 ) -> None:
-    folder = write_folder(tmp_path / "tiny")
-    custom = dataclasses.replace(DEFAULT_CUSTOM, max_context=512)
+    folder = write_folder(tmp_path / "tiny", max_position_embeddings=2_048)
+    custom = dataclasses.replace(DEFAULT_CUSTOM, max_context=1_024)
     limits = MemoryLimits(most_nbytes=1)
     settings = Settings(model=str(folder), memory=limits, profile=CUSTOM, custom=custom)
     save_settings(desk.paths.settings_file, settings)
@@ -61,6 +61,7 @@ def test_a_model_that_does_not_fit_at_the_start_is_refused_and_loads_after_a_cho
     assert list(offered(desk)) == ["Try again", "Load anyway…"]
     texts = [label.text() for label in window.centre.load_refusal.findChildren(QLabel)]
     assert "tiny was not loaded" in texts
+    assert any("a context of 1,024 tokens" in text for text in texts)
     assert window._engine.loaded is None
     assert desk.chosen().model == str(folder)
     window._settings.update(memory=MemoryLimits())
