@@ -20,6 +20,7 @@ from app.segment_prompts import (
     question_or_default,
     segment_prompt,
 )
+from engine.admission import LEAST_SEGMENT_TOKENS, note_room_tokens
 from engine.engine import Engine, GenerationRequest
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
@@ -30,10 +31,6 @@ NOTE_SHARE = 10
 """The notes on one part take this fraction of the context at most,"""
 NOTE_TOKENS = (48, 600)
 """within these bounds."""
-MOST_REASONING_TOKENS = 2048
-"""What a reasoning model may think about a part, where there is room for it."""
-LEAST_SEGMENT_TOKENS = 64
-"""Reading in smaller parts leads nowhere."""
 MARGIN_TOKENS = 8
 """What a text may take more in the middle of a prompt than alone."""
 _MOST_NUMBER = 9999
@@ -112,7 +109,7 @@ def _plan(
     join_frame = engine.measure(_note_request(request, join_prompt(longest_title, "", question), 1))
     limit = frame.limit_tokens
     note_tokens = min(max(limit // NOTE_SHARE, NOTE_TOKENS[0]), NOTE_TOKENS[1])
-    writing_tokens = max(note_tokens, min(limit // 4, MOST_REASONING_TOKENS))
+    writing_tokens = max(note_tokens, note_room_tokens(limit))
     rest = engine.measure(
         with_notes(
             request, {document: notes_text(document.title, _MOST_NUMBER, "") for document in documents}

@@ -25,9 +25,29 @@ class ShorterContext:
 
 @dataclass(frozen=True)
 class InSegments:
-    """Fits when the documents are read in segments, one after another."""
+    """Fits when the documents are read in about so many segments, one after another."""
 
     num_segments: int
+
+
+LEAST_SEGMENT_TOKENS = 64
+"""Reading in smaller segments leads nowhere."""
+_MOST_NOTE_TOKENS = 2048
+_INSTRUCTION_TOKENS = 130
+
+
+def note_room_tokens(limit_tokens: int) -> int:
+    """Return what a context keeps for writing notes on a segment, reasoning included."""
+    return min(limit_tokens // 4, _MOST_NOTE_TOKENS)
+
+
+def num_segments(document_tokens: int, question_tokens: int, limit_tokens: int) -> int | None:
+    """Return in about how many segments a context takes documents, None where it is too small for that.
+
+    The question, what is asked about a segment, and the notes on it need room beside each one.
+    """
+    room = limit_tokens - note_room_tokens(limit_tokens) - question_tokens - _INSTRUCTION_TOKENS
+    return -(-document_tokens // room) if room >= LEAST_SEGMENT_TOKENS else None
 
 
 @dataclass(frozen=True)

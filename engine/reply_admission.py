@@ -12,6 +12,7 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LowerPrecision,
+    num_segments,
 )
 from engine.budget import kv_nbytes
 from engine.errors import OctavoError
@@ -140,7 +141,7 @@ class Question:
             yield DropTurns(turns)
 
     def _segments(self, limit_tokens: int) -> int | None:
-        """Return in how many pieces the last message's documents fit, None where that is no way.
+        """Return in how many segments the last message's documents fit, None where that is no way.
 
         The tokens of documents are estimated by their share of the characters.
         """
@@ -150,8 +151,7 @@ class Question:
             return None
         alone = len(self.render((*_system(self.messages), self.messages[-1])))
         inside = alone * characters // max(1, sum(len(each.content) for each in self._alone()))
-        piece = limit_tokens - MIN_ANSWER_TOKENS - (alone - inside)
-        return -(-inside // piece) if piece >= MIN_ANSWER_TOKENS else None
+        return num_segments(inside, alone - inside, limit_tokens)
 
     def _alone(self) -> tuple[ChatMessage, ...]:
         return (*_system(self.messages), self.messages[-1])

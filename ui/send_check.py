@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from app.profiles import Overflow, Profile
 from app.store.records import Message
-from engine.admission import AdmissionError, Choice, DropTurns, InSegments, LowerPrecision
+from engine.admission import AdmissionError, Choice, DropTurns, InSegments, LowerPrecision, num_segments
 from engine.engine import LoadedModel
 from engine.headroom import precisions_below
 from engine.kv.precision import KV_BITS, KVSpec
@@ -114,9 +114,9 @@ class SendCheck:
                     yield LowerPrecision(kv, fitting)
                     break
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
-        room = limit - own - MIN_ANSWER_TOKENS
-        if use.attachment_tokens and room > 0:
-            yield InSegments(-(-use.attachment_tokens // room))
+        segments = num_segments(use.attachment_tokens or 0, own, limit)
+        if segments:
+            yield InSegments(segments)
         dropped = self._use(text, dataclasses.replace(profile, overflow=Overflow.DROP))
         if dropped.left_out_turns and not dropped.surplus_tokens:
             yield DropTurns(dropped.left_out_turns)

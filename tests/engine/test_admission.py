@@ -163,7 +163,7 @@ def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> Non
         engine.admit(asked((message,), max_context=600))
     (segments,) = caught.value.choices
     # 600 tokens, 16 of them for the answer, and the question with the template around: 31 bytes.
-    assert segments == InSegments(-(-2000 // (600 - 16 - 31)))
+    assert segments == InSegments(-(-2000 // (600 - 150 - 31 - 130)))
 
 
 def test_an_answer_ends_where_the_context_that_fits_does(
