@@ -227,9 +227,10 @@ def test_a_paused_reply_can_be_stopped_and_keeps_what_it_has(engine: Engine, gua
 
 
 def test_a_lower_precision_reaches_a_paused_reply(engine: Engine, guard: Guard) -> None:
-    wanted = [HOT]
+    wanted, followed = [HOT], []
 
     def on_wait(token: WaitingToken) -> None:
+        followed.append(str(in_hand(engine).spec.rules[0]))
         wanted[0] = KVSpec.parse("2; page=64, group=32, hot=0, warm=0")
         if token.num_waits == 2:
             guard.go_on()
@@ -237,6 +238,7 @@ def test_a_lower_precision_reaches_a_paused_reply(engine: Engine, guard: Guard) 
     guard.height = GuardStep.PAUSE
     *_, finished = engine.generate(asked(LONG, HOT), WaitingToken(on_wait), lambda: wanted[0])
     assert isinstance(finished, Finished) and finished.stats.kv.startswith("2;")
+    assert followed == ["4", "2"]
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
