@@ -133,13 +133,15 @@ class RefusalPanel(QFrame):
         chosen: the `Choice` that was pressed.
         again: the same is to be tried again.
         anyway: the user wants to go on all the same; nothing was asked yet.
-        dismissed: the panel was closed.
+        closed: the user closed the panel.
+        gone: the panel was hidden, whoever wanted that.
     """
 
     chosen = Signal(object)
     again = Signal()
     anyway = Signal()
-    dismissed = Signal()
+    closed = Signal()
+    gone = Signal()
 
     def __init__(self, anyway_text: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -155,7 +157,7 @@ class RefusalPanel(QFrame):
         self._close = QToolButton()
         self._close.setAccessibleName("Close")
         self._close.setToolTip("Close")
-        self._close.clicked.connect(self.dismiss)
+        self._close.clicked.connect(self._on_close)
         self._lay_out()
         self._restyle()
         Theme.current().changed.connect(self._restyle)
@@ -172,10 +174,14 @@ class RefusalPanel(QFrame):
         QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, f"{title}. {error}"))
 
     def dismiss(self) -> None:
-        """Close the panel; nothing is done."""
+        """Hide the panel; nothing is done."""
         if not self.isHidden():
             self.hide()
-            self.dismissed.emit()
+            self.gone.emit()
+
+    def _on_close(self) -> None:
+        self.dismiss()
+        self.closed.emit()
 
     def _lay_out(self) -> None:
         texts = QVBoxLayout()

@@ -60,10 +60,11 @@ class RefusedMessage(QObject):
         self._send = send
         self._answer = answer
         self._refused: dict[int, _Refused] = {}
+        self._on_panel: _Refused | None = None
         panel.chosen.connect(self._on_choice)
         panel.again.connect(lambda: self._try_again(anyway=False))
         panel.anyway.connect(self._on_anyway)
-        panel.dismissed.connect(self.forget)
+        panel.closed.connect(self.forget)
 
     @property
     def is_unsent(self) -> bool:
@@ -89,9 +90,11 @@ class RefusedMessage(QObject):
         refused = self._shown
         if refused is None:
             self._panel.dismiss()
-            return
-        is_unsent = refused.leaf_id is None
-        self._panel.show_refusal(_TITLE, self._without_done(refused.error), can_try_again=not is_unsent)
+        elif refused is not self._on_panel or self._panel.isHidden():
+            # Only then: new buttons would take the focus from those that are there.
+            is_unsent = refused.leaf_id is None
+            self._panel.show_refusal(_TITLE, self._without_done(refused.error), can_try_again=not is_unsent)
+        self._on_panel = refused
 
     @property
     def _shown(self) -> _Refused | None:

@@ -99,7 +99,7 @@ def test_nothing_is_wider_than_a_narrow_conversation(panel: RefusalPanel) -> Non
 
 def test_the_panel_can_be_closed(qtbot: QtBot, panel: RefusalPanel) -> None:
     panel.show_refusal("Refused", refusal(*CHOICES))
-    with qtbot.waitSignal(panel.dismissed):
+    with qtbot.waitSignals([panel.gone, panel.closed]):
         panel.findChild(QToolButton).click()
     assert panel.isHidden()
 

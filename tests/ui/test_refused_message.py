@@ -222,3 +222,36 @@ def test_a_question_about_a_document_that_was_read_in_parts_is_no_refusal(
     assert used is not None and used < 200
     window.profile.update(document_mode=DocumentMode.WHOLE)
     assert window.chat._check.admission("And now?") is not None
+
+
+def test_a_refusal_is_shown_only_as_long_as_its_message_is_the_last(desk: Desk) -> None:
+    window = desk.open()
+    session = window.chat.session
+    assert session.conversation_id is not None
+    question = window._store.add_user_message(session.conversation_id, None, "First")
+    session._show_path(question.id)
+    error = AdmissionError("No.", needed_nbytes=2, available_nbytes=1)
+    window._engine.reply_refused.emit(session.conversation_id, question.id, error)
+    assert not window.composer.refusal.isHidden()
+    other = window._store.add_user_message(session.conversation_id, None, "In other words")
+    session._show_path(other.id)
+    assert window.composer.refusal.isHidden()
+    session._show_path(question.id)
+    assert not window.composer.refusal.isHidden()
+
+
+def test_the_button_that_has_the_focus_stays_while_other_things_change(desk: Desk) -> None:
+    window = desk.open()
+    session = window.chat.session
+    assert session.conversation_id is not None
+    question = window._store.add_user_message(session.conversation_id, None, "First")
+    session._show_path(question.id)
+    error = AdmissionError("No.", needed_nbytes=2, available_nbytes=1)
+    window._engine.reply_refused.emit(session.conversation_id, question.id, error)
+    button = offered(window)["Try again"]
+    button.setFocus()
+    window.chat._refresh()
+    assert offered(window)["Try again"] is button
+    assert window.focusWidget() is button
+    window.composer.refusal.dismiss()
+    assert window.focusWidget() is window.composer.edit

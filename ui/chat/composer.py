@@ -72,7 +72,7 @@ class Composer(QWidget):
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
         self.refusal = RefusalPanel("Send anyway…", self)
-        self.refusal.dismissed.connect(self._keep_focus)
+        self.refusal.gone.connect(self._keep_focus)
         self._documents = DocumentShelf(self)
         self._attach = IconButton("attach", "Attach documents", self)
         self._send = SendButton(self)
