@@ -28,6 +28,7 @@ class ContextUse:
         template_tokens: what the chat template puts around the text and its documents.
         limit_tokens: what the context holds, None without a model.
         fitting_tokens: what model and memory hold, whatever the limit that was set; None without a model.
+        model_tokens: what the model was made for; None without one.
         left_out_turns: the oldest turns that are left out, so that the rest fits.
         document_tokens: documents, those of the conversation so far included, that are read in parts where
             they do not fit whole; 0 where they have to.
@@ -39,6 +40,7 @@ class ContextUse:
     template_tokens: int | None
     limit_tokens: int | None
     fitting_tokens: int | None = None
+    model_tokens: int | None = None
     left_out_turns: int = 0
     document_tokens: int = 0
 
@@ -154,6 +156,7 @@ class _Asked:
             own if self.text or self.attachments else 0,
             self.limit_tokens,
             self.fitting_tokens,
+            self.loaded.info.context_tokens,
             num_turns,
             self._document_tokens(rest),
         )
@@ -190,15 +193,19 @@ def without_first_turns(messages: Sequence[ChatMessage], num_turns: int) -> tupl
 
 
 def context_note(use: ContextUse, profile: Profile) -> str:
-    """Return what is to be said beside the meter: turns that are left out, or a limit beyond what fits."""
+    """Return what is to be said beside the meter: turns that are left out, or a limit beyond what fits.
+
+    A limit beyond what the model was made for is none of memory's business.
+    """
     notes = []
     if use.left_out_turns:
         turns = "turn is" if use.left_out_turns == 1 else f"{use.left_out_turns} turns are"
         notes.append(f"The oldest {turns} left out.")
     if use.is_in_parts:
         notes.append("Documents that do not fit whole are read in parts.")
-    if profile.max_context is not None and (use.fitting_tokens or profile.max_context) < profile.max_context:
-        notes.append(f"Of the limit of {profile.max_context:,} tokens, {use.fitting_tokens:,} fit.")
+    wanted, fitting = profile.max_context, use.fitting_tokens
+    if wanted is not None and fitting is not None and fitting < min(wanted, use.model_tokens or wanted):
+        notes.append(f"Of the limit of {wanted:,} tokens, {fitting:,} fit into memory.")
     return " ".join(notes)
 
 

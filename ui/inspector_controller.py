@@ -71,13 +71,15 @@ class InspectorController(QObject):
 
     def _connect_pages(self) -> None:
         self._engine.pages_changed.connect(self._on_pages)
+        self._engine.model_loaded.connect(self._forget_pages)
+        self._engine.model_unloaded.connect(self._forget_pages)
         self._pane.pages.watching_changed.connect(self._engine.watch_pages)
         self._pane.pages.pin_requested.connect(self._on_pin)
 
     def _take_limits(self, settings: Settings) -> None:
         self.watch.limits = settings.memory
-        self._engine.set_limits(settings.memory)
         self._pane.memory.set_limits(settings.memory)
+        self._pane.set_model(self._engine.loaded)  # what fits depends on the limits
 
     def _on_limits(self, limits: MemoryLimits) -> None:
         self._settings.update(memory=limits)
@@ -94,6 +96,10 @@ class InspectorController(QObject):
     def _on_pages(self, conversation_id: int, pages: PageMap | None) -> None:
         self._pages = conversation_id, pages
         self._show_pages()
+
+    def _forget_pages(self) -> None:
+        """Show nothing of a model that is gone, before the engine tells what it holds now."""
+        self._on_pages(0, None)
 
     def _show_pages(self) -> None:
         conversation_id, pages = self._pages

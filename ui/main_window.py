@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter
 
 from app.documents.formats import file_filter
 from app.paths import AppPaths
+from app.settings import Settings
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
 from ui.centre_pane import CentrePane
@@ -70,6 +71,8 @@ class MainWindow(QMainWindow):
         self._notifications = notifications
         self._engine = engine
         self._outside = Outside(notifications, self)
+        self._set_limits(settings.value)
+        settings.changed.connect(self._set_limits)  # first, as all that follows asks the engine what fits
         self.profile = CurrentProfile(store, settings, self)
         self.models = ModelController(paths, engine, settings, self.profile, notifications, self)
         self.centre = CentrePane(self.models.downloads)
@@ -235,6 +238,9 @@ class MainWindow(QMainWindow):
             self.busy_bar.hide()
         else:
             self.busy_bar.show_for(busy_title)
+
+    def _set_limits(self, settings: Settings) -> None:
+        self._engine.set_limits(settings.memory)
 
     def _open_conversation(self) -> int | None:
         return self.chat.session.conversation_id

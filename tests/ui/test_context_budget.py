@@ -60,21 +60,28 @@ def test_a_limit_that_was_set_is_named_before_a_lower_precision() -> None:
 
 
 @pytest.mark.parametrize(
-    ("left_out", "fitting", "note"),
+    ("left_out", "fitting", "made_for", "note"),
     [
-        (0, 20_000, ""),
-        (1, 20_000, "The oldest turn is left out."),
-        (3, 20_000, "The oldest 3 turns are left out."),
-        (0, 8_192, "Of the limit of 12,288 tokens, 8,192 fit."),
-        (2, 8_192, "The oldest 2 turns are left out. Of the limit of 12,288 tokens, 8,192 fit."),
+        (0, 20_000, 32_768, ""),
+        (1, 20_000, 32_768, "The oldest turn is left out."),
+        (3, 20_000, 32_768, "The oldest 3 turns are left out."),
+        (0, 8_192, 8_192, ""),
+        (0, 4_096, 8_192, "Of the limit of 12,288 tokens, 4,096 fit into memory."),
+        (0, 8_192, 32_768, "Of the limit of 12,288 tokens, 8,192 fit into memory."),
+        (
+            2,
+            8_192,
+            32_768,
+            "The oldest 2 turns are left out. Of the limit of 12,288 tokens, 8,192 fit into memory.",
+        ),
     ],
 )
 def test_what_is_left_out_and_a_limit_beyond_what_fits_are_said(
-    left_out: int, fitting: int, note: str
+    left_out: int, fitting: int, made_for: int, note: str
 ) -> None:
     chat = BUILT_IN[0]
     limit = min(fitting, chat.max_context or fitting)
-    assert context_note(ContextUse(100, 10, 0, 0, limit, fitting, left_out), chat) == note
+    assert context_note(ContextUse(100, 10, 0, 0, limit, fitting, made_for, left_out), chat) == note
 
 
 def test_documents_that_may_be_read_in_parts_are_no_surplus_and_are_not_counted_then() -> None:

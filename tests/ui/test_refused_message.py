@@ -14,6 +14,7 @@ from app.profiles import BUILT_IN, DocumentMode, Overflow
 from app.store.records import Message, MessageState, Role
 from engine.admission import AdmissionError, LowerPrecision
 from engine.kv.precision import KVSpec
+from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
 from tests.engine.folders import write_folder
 from tests.ui.conftest import WAIT_MS, Desk
@@ -115,10 +116,19 @@ def test_a_profile_that_drops_old_turns_refuses_no_long_conversation_and_says_wh
     assert left_out == 2
 
 
-def test_a_limit_beyond_what_fits_is_said_beside_the_meter_and_kept(window: MainWindow, qtbot: QtBot) -> None:
+def test_a_limit_beyond_what_fits_into_memory_is_said_beside_the_meter_and_kept(
+    window: MainWindow, qtbot: QtBot
+) -> None:
     window.profile.update(max_context=12_288)
+    loaded = window._engine.loaded
+    assert loaded is not None and window.composer._note.text() == ""
+    plan = loaded.plan_at(window.profile.value.kv)
+    half = plan.weights_nbytes + plan.reserve_nbytes + plan.kv_nbytes // 2
+    window._settings.update(memory=MemoryLimits(most_nbytes=half))
     qtbot.waitUntil(lambda: window.composer._note.text() != "", timeout=WAIT_MS)
-    assert window.composer._note.text() == f"Of the limit of 12,288 tokens, {POSITIONS:,} fit."
+    fitting = window._engine.loaded.plan_at(window.profile.value.kv).fitting_tokens
+    assert fitting < POSITIONS
+    assert window.composer._note.text() == f"Of the limit of 12,288 tokens, {fitting:,} fit into memory."
     assert window.profile.value.max_context == 12_288
 
 

@@ -153,8 +153,9 @@ class ProfileEditor(QWidget):
             fitting = plan.fitting_tokens
             sentence = f"{fitting:,} tokens fit now."
             if limit is not None and limit > fitting:
-                reason = "the model has" if fitting == plan.context_tokens else "fit into memory"
-                sentence, kind = f"More than the {fitting:,} tokens that {reason}.", "warning"
+                sentence = f"The model itself has {fitting:,} tokens."
+                if fitting < plan.context_tokens:
+                    sentence, kind = f"More than the {fitting:,} tokens that fit into memory.", "warning"
         self._fit.setText(sentence)
         self._fit.setVisible(bool(sentence))
         if self._fit.property("kind") != kind:

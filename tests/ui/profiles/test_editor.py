@@ -106,7 +106,7 @@ def test_a_change_can_be_kept_in_the_own_profile_or_taken_back(
     ("limit", "sentence"),
     [
         (4_096, lambda fitting: f"{fitting:,} tokens fit now."),
-        (9_000, lambda fitting: f"More than the {fitting:,} tokens that the model has."),
+        (9_000, lambda fitting: f"The model itself has {fitting:,} tokens."),
     ],
 )
 def test_a_limit_beyond_what_fits_is_said_and_stays(
