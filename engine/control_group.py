@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -15,19 +16,26 @@ class _Files:
 
     Attributes:
         folder: of the memory controller, below the mount.
-        limit, used: bytes that a group may take, and takes.
-        idle_cache: the line of `memory.stat` with copies of files that nobody used lately.
+        limits: bytes that a group may take; above `memory.high` nothing is killed, and all but stands still.
+        used: bytes that it takes.
+        copies: the lines of `memory.stat` with copies of files, those that were used lately as well: the
+            system takes them back before it kills.
     """
 
     folder: str
-    limit: str
+    limits: tuple[str, ...]
     used: str
-    idle_cache: str
+    copies: tuple[str, ...]
 
 
-_V2 = _Files("", "memory.max", "memory.current", "inactive_file")
-_V2_BESIDE_V1 = _Files("unified", "memory.max", "memory.current", "inactive_file")
-_V1 = _Files("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_V2 = _Files("", ("memory.max", "memory.high"), "memory.current", ("inactive_file", "active_file"))
+_V2_BESIDE_V1 = dataclasses.replace(_V2, folder="unified")
+_V1 = _Files(
+    "memory",
+    ("memory.limit_in_bytes",),
+    "memory.usage_in_bytes",
+    ("total_inactive_file", "total_active_file"),
+)
 
 
 @dataclass(frozen=True)
@@ -35,9 +43,8 @@ class GroupMemory:
     """The memory of a control group that is limited.
 
     Attributes:
-        limit_nbytes: what all of its processes together may take before one of them is killed.
-        used_nbytes: what they take, without copies of files that the system gives up when asked: a model
-            that was just read counts there in full.
+        limit_nbytes: what all of its processes together may take before they are slowed down or one is killed.
+        used_nbytes: what they take, without copies of files: a model that was just read would count in full.
         folder: where the group's files are.
     """
 
@@ -98,17 +105,19 @@ def _upwards(root: Path, path: str) -> list[Path]:
 
 
 def _limited(folder: Path, files: _Files, most_nbytes: int) -> GroupMemory | None:
-    limit, used = _read_count(folder / files.limit), _read_count(folder / files.used)
-    if limit is None or used is None or limit >= most_nbytes:
+    limits = [limit for name in files.limits if (limit := _read_count(folder / name)) is not None]
+    used, limit = _read_count(folder / files.used), min(limits, default=most_nbytes)
+    if used is None or limit >= most_nbytes:
         return None
-    return GroupMemory(limit, max(0, used - _read_stat(folder / "memory.stat", files.idle_cache)), folder)
+    return GroupMemory(limit, max(0, used - _copied_nbytes(folder / "memory.stat", files.copies)), folder)
 
 
-def _read_stat(file: Path, wanted: str) -> int:
+def _copied_nbytes(file: Path, names: tuple[str, ...]) -> int:
+    """Return the sum of some lines of a group's statistics, 0 where they cannot be read."""
     try:
         pairs = (line.split() for line in file.read_text().splitlines())
-        return next(int(number) for name, number in pairs if name == wanted)
-    except (OSError, ValueError, StopIteration):
+        return sum(int(number) for name, number in pairs if name in names)
+    except (OSError, ValueError):
         return 0
 
 

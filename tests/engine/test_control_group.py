@@ -20,23 +20,24 @@ class Groups:
         (self.proc / pid).mkdir(parents=True)
         (self.proc / pid / "cgroup").write_text(memberships)
 
-    def v2(self, path: str, limit: str, used: int, idle: int = 0) -> Path:
+    def v2(self, path: str, limit: str, used: int, idle: int = 0, recent: int = 0, high: str = "max") -> Path:
         return self._write(
             self.mount / path,
             {
                 "memory.max": limit,
+                "memory.high": high,
                 "memory.current": str(used),
-                "memory.stat": f"anon 1\ninactive_file {idle}\nactive_file 7",
+                "memory.stat": f"anon 1\nshmem 5\ninactive_file {idle}\nactive_file {recent}",
             },
         )
 
-    def v1(self, path: str, limit: str, used: int, idle: int = 0) -> Path:
+    def v1(self, path: str, limit: str, used: int, idle: int = 0, recent: int = 0) -> Path:
         return self._write(
             self.mount / "memory" / path,
             {
                 "memory.limit_in_bytes": limit,
                 "memory.usage_in_bytes": str(used),
-                "memory.stat": f"inactive_file 3\ntotal_inactive_file {idle}",
+                "memory.stat": f"inactive_file 3\ntotal_inactive_file {idle}\ntotal_active_file {recent}",
             },
         )
 
@@ -83,12 +84,21 @@ def test_more_than_is_allowed_leaves_nothing(groups: Groups) -> None:
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-def test_copies_of_files_that_nobody_uses_are_free(groups: Groups, version: str) -> None:
+def test_copies_of_files_are_free_those_of_a_model_that_was_read_twice_too(
+    groups: Groups, version: str
+) -> None:
     groups.join("4:memory:/\n0::/\n")
-    getattr(groups, version)("", str(100 * MIB), used=60 * MIB, idle=25 * MIB)
+    getattr(groups, version)("", str(100 * MIB), used=60 * MIB, idle=25 * MIB, recent=10 * MIB)
     found = groups.found()
     assert found is not None
-    assert found.free_nbytes == 65 * MIB
+    assert found.free_nbytes == 75 * MIB
+
+
+@pytest.mark.parametrize("limit", ["max", str(200 * MIB)])
+def test_a_group_that_is_slowed_down_is_limited(groups: Groups, limit: str) -> None:
+    groups.join("0::/\n")
+    folder = groups.v2("", limit, used=60 * MIB, high=str(100 * MIB))
+    assert groups.found() == GroupMemory(100 * MIB, 60 * MIB, folder)
 
 
 @pytest.mark.parametrize("tightest", ["", "a", "a/b"])
