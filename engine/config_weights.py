@@ -103,7 +103,7 @@ def _scheme(settings: Config, name: str) -> Config | None:
         return {"group_size": settings.get("group_size", 16), "bits": 4, "mode": "nvfp4"}
     if method == "fp8":
         return _MICROSCALED["mxfp8"] if settings.get("scale_fmt") == "ue8m0" else None
-    if method in _MICROSCALED:
+    if isinstance(method, str) and method in _MICROSCALED:
         return _MICROSCALED[method]
     raise UnsupportedModelError(
         f"{name} is quantized by {method}; what its weights take cannot be told from the config alone."

@@ -43,7 +43,7 @@ class GroupMemory:
     """The memory of a control group that is limited.
 
     Attributes:
-        limit_nbytes: what all of its processes together may take before they are slowed down or one is killed.
+        limit_nbytes: what its processes together may take before they are slowed down or one is killed.
         used_nbytes: what they take, without copies of files: a model that was just read would count in full.
         folder: where the group's files are.
     """

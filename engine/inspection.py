@@ -218,17 +218,22 @@ def _context_tokens(config: dict[str, Any], path: Path) -> int:
     """
     names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
     positions = _integer(config, path, *names, default=_DEFAULT_CONTEXT_TOKENS)
-    scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
-    original = scaling.get("original_max_position_embeddings")
-    if "yarn" in (scaling.get("rope_type"), scaling.get("type")) and original:
-        return max(positions, int(original * scaling.get("factor", 1)))
-    return positions
+    scaling = config.get("rope_scaling") or config.get("rope_parameters")
+    if not isinstance(scaling, dict) or "yarn" not in (scaling.get("rope_type"), scaling.get("type")):
+        return positions
+    original, factor = scaling.get("original_max_position_embeddings"), scaling.get("factor", 1)
+    if not isinstance(original, int | float) or not isinstance(factor, int | float):
+        return positions
+    stretched = original * factor
+    if not stretched <= _MOST:  # NaN neither
+        raise ModelError(f"{path.name} has a damaged config: a context of {stretched:,} tokens cannot be.")
+    return max(positions, int(stretched))
 
 
 def _integer(config: dict[str, Any], path: Path, *names: str, default: int | None = None) -> int:
     for name in names:
         value = config.get(name)
-        if isinstance(value, int) and value > 0:
+        if type(value) is int and value > 0:  # `true` is no number
             return value
     if default is None:
         raise ModelError(f"{path.name} has a config that does not say {names[0]}.")

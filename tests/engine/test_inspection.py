@@ -138,9 +138,11 @@ def test_the_language_part_of_a_nested_config_counts(tmp_path: Path) -> None:
         ({"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 64}, 512),
         ({"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 256}, 512),
         ({"rope_type": "linear", "factor": 4.0}, 512),
+        ({"rope_type": "yarn", "factor": "4", "original_max_position_embeddings": 512}, 512),
+        ("yarn", 512),
     ],
 )
-def test_yarn_stretches_the_context(scaling: dict[str, Any], tokens: int, tmp_path: Path) -> None:
+def test_yarn_stretches_the_context(scaling: object, tokens: int, tmp_path: Path) -> None:
     folder = _change_config(write_folder(tmp_path / "tiny"), rope_scaling=scaling)
 
     assert inspect_model(folder).context_tokens == tokens
@@ -249,6 +251,9 @@ SIZES = {
 }
 
 
+YARN = {"rope_type": "yarn", "original_max_position_embeddings": 512}
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_a_config_alone_tells_parameters_and_bytes_exactly(name: str) -> None:
     info = inspect_config(CONFIGS / f"{name}.json")
@@ -329,6 +334,10 @@ def test_formats_of_other_programs_leave_out_what_their_configs_name(
         ({"quantization": {"group_size": 64, "bits": 7}}, "whose quantization cannot be"),
         ({"quantization": {"bits": 4}}, "whose quantization cannot be"),
         ({"quantization_config": {"quant_method": "quip"}}, "quantized by quip"),
+        ({"quantization_config": {"quant_method": ["gptq"]}}, r"quantized by \['gptq'\]"),
+        ({"rope_scaling": YARN | {"factor": 1e30}}, r"context of 5.12e\+32 tokens cannot be"),
+        ({"rope_scaling": YARN | {"factor": float("inf")}}, "context of inf tokens cannot be"),
+        ({"rope_scaling": YARN | {"factor": float("nan")}}, "context of nan tokens cannot be"),
         ({"model_type": "martian"}, "of the type martian"),
     ],
 )
