@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.cli.ask import _TextOutput
+from app.cli.ask_output import TextOutput
 from app.cli.status_line import StatusLine
 from engine.events import PrefillProgress, Token
 
@@ -44,7 +44,7 @@ def test_a_line_is_written_over_and_taken_away(capsys: pytest.CaptureFixture[str
 
 @pytest.mark.usefixtures("terminal")
 def test_an_answer_begins_where_its_progress_stood(capsys: pytest.CaptureFixture[str]) -> None:
-    output = _TextOutput()
+    output = TextOutput()
     output.show(PrefillProgress(10, 20, 0))
     assert seen(capsys.readouterr().err) == "Reading 10 of 20 tokens"
     output.show(Token("An owl", 1))
@@ -52,7 +52,7 @@ def test_an_answer_begins_where_its_progress_stood(capsys: pytest.CaptureFixture
 
 
 def test_progress_of_an_answer_is_left_out_where_there_is_no_terminal(capsys: Any) -> None:
-    output = _TextOutput()
+    output = TextOutput()
     output.show(PrefillProgress(10, 20, 0))
     output.show(Token("An owl", 1))
     assert capsys.readouterr() == ("An owl", "")
