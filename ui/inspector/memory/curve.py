@@ -62,9 +62,11 @@ class MemoryCurve(KeptPicture):
         return self._series.samples[self._series.index_at(self._cursor_s)]
 
     def append(self, sample: MemorySample) -> None:
-        """Show a sample that is newer than all others."""
+        """Show a sample that is newer than all others; a moment that moves out on the left is left."""
         self._series.append(sample)
         self.redraw()
+        if self._cursor_s is not None and self._cursor_s < sample.time_s - self.span_s:
+            self._read(None)
 
     def set_events(self, events: Sequence[GuardEvent]) -> None:
         """Mark the guard's actions."""

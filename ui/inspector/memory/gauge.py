@@ -50,6 +50,7 @@ class PressureGauge(QFrame):
         octavo, total = sample.process_nbytes, sample.total_nbytes
         others = max(0, total - sample.available_nbytes - octavo)
         self._free.setText(_free_text(sample))
+        self._free.setVisible(sample.level is not PressureLevel.NORMAL)  # else the reason says it
         limit = "" if self._limit_nbytes is None else f" of your {format_nbytes(self._limit_nbytes)}"
         self._use.setText(f"Octavo {format_nbytes(octavo)}{limit}, others {format_nbytes(others)}")
         self._reason.setText(_sentence(sample.reason))

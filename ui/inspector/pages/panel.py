@@ -8,6 +8,7 @@ from PySide6.QtWidgets import QFrame, QMenu, QVBoxLayout, QWidget
 
 from engine.engine import LoadedModel
 from engine.kv.page_map import PageMap, TextSpan
+from engine.kv.usage import PageInfo
 from ui.inspector.pages.card import PageCard
 from ui.inspector.pages.counters import CaughtBar, PageCounts
 from ui.inspector.pages.details import PageDetails, describe_page
@@ -22,6 +23,7 @@ _NO_CONVERSATION = (
     "No conversation is in memory. Send a message, and the pages that the model reads show here."
 )
 _NO_PAGES = "This model keeps its memory in a form of its own, without pages. There is nothing to show here."
+_HOW = "Point at a page, or press Tab and the arrow keys, to see what is in it."
 _OTHER = "These are the pages of another conversation, which the model read last."
 
 
@@ -41,6 +43,7 @@ class PagesPanel(QWidget):
         self._pages: PageMap | None = None
         self._loaded: LoadedModel | None = None
         self._owners: list[TextSpan | None] = []
+        self._asked_pins: dict[int, bool] = {}
         self._is_open = True
         self._words = plain_label(wraps=True)
         self._words.setProperty("kind", "muted")
@@ -61,17 +64,19 @@ class PagesPanel(QWidget):
     def set_pages(self, pages: PageMap | None, is_open_conversation: bool) -> None:
         """Show the pages that the engine holds, None for none; they may be another conversation's."""
         self._pages, self._is_open = pages, is_open_conversation
+        self._forget_done_pins()
         self._refresh()
 
     def set_model(self, loaded: LoadedModel | None) -> None:
         """Take the model, whose tokenizer writes the text of a page; None when there is none."""
-        self._loaded = loaded
-        if loaded is None:
-            self._pages = None
-        self._refresh()
+        if loaded is not self._loaded:
+            self._loaded = loaded
+            self._pages = None if loaded is None else self._pages
+            self._refresh()
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: D102
         super().showEvent(event)
+        self._refresh()
         self._map.follow_scrolling()
         self.watching_changed.emit(True)
 
@@ -86,7 +91,9 @@ class PagesPanel(QWidget):
         inner.setSpacing(10)
         line = QFrame()
         line.setProperty("kind", "line")
-        for widget in (self._summary, self._caught, self._counts, line, self._legend, self._map):
+        how = plain_label(_HOW, wraps=True)
+        how.setProperty("kind", "faint")
+        for widget in (self._summary, self._caught, self._counts, line, self._legend, how, self._map):
             inner.addWidget(widget)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -95,6 +102,9 @@ class PagesPanel(QWidget):
         column.addWidget(self._content)
 
     def _refresh(self) -> None:
+        """Show what is known; a panel that nobody sees waits until it is shown."""
+        if not self.isVisible():
+            return
         words = self._empty_words()
         pages = self._pages
         self._content.setVisible(not words)
@@ -112,6 +122,17 @@ class PagesPanel(QWidget):
         self._legend.show_looks(looks)
         self._map.set_cells(groups, looks, len(pages.open_tokens) / pages.page_tokens)
         self._show_card()
+
+    def _forget_done_pins(self) -> None:
+        """Keep of the pins that were asked for those that are still to come."""
+        if self._asked_pins:
+            pages = self._pages.pages if self._pages is not None else ()
+            pinned = {page.number: page.pinned for page in pages}
+            self._asked_pins = {
+                number: asked
+                for number, asked in self._asked_pins.items()
+                if pinned.get(number, asked) != asked
+            }
 
     def _empty_words(self) -> str:
         if self._pages is None or not cell_tokens(self._pages):
@@ -142,13 +163,21 @@ class PagesPanel(QWidget):
     def _hint(self, index: int) -> str:
         if self._pages is None or index >= len(self._pages.pages):
             return ""
-        verb = "unpins" if self._pages.pages[index].pinned else "pins"
-        return f"Enter or a right click {verb} it."
+        page = self._pages.pages[index]
+        if page.number in self._asked_pins:
+            return f"Will be {'pinned' if self._asked_pins[page.number] else 'unpinned'} after the reply."
+        return f"Enter or a right click {'unpins' if page.pinned else 'pins'} it."
 
     def _toggle_pin(self, index: int) -> None:
         if self._pages is not None and index < len(self._pages.pages):
             page = self._pages.pages[index]
-            self.pin_requested.emit(page.number, not page.pinned)
+            self._ask_pin(page, not self._asked_pins.get(page.number, page.pinned))
+
+    def _ask_pin(self, page: PageInfo, pinned: bool) -> None:
+        """Have a page pinned, or no longer; that is done when no reply is written."""
+        self._asked_pins[page.number] = pinned
+        self.pin_requested.emit(page.number, pinned)
+        self._show_card()
 
     def _show_menu(self, index: int, where: QPoint) -> None:
         if self._pages is None or index >= len(self._pages.pages):
@@ -156,8 +185,9 @@ class PagesPanel(QWidget):
         page = self._pages.pages[index]
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        action = menu.addAction("Unpin this page" if page.pinned else "Pin this page")
-        action.triggered.connect(lambda: self.pin_requested.emit(page.number, not page.pinned))
+        is_pinned = self._asked_pins.get(page.number, page.pinned)
+        action = menu.addAction("Unpin this page" if is_pinned else "Pin this page")
+        action.triggered.connect(lambda: self._ask_pin(page, not is_pinned))
         menu.popup(where)
 
 

@@ -95,11 +95,17 @@ def test_pressure_is_told_in_a_word_a_picture_and_a_sentence(
 
 
 def test_free_memory_and_shares_are_told(panel: MemoryPanel, watch: MemoryWatch) -> None:
-    send(watch, available_nbytes=5 * GB)
+    short = PressureLevel.WARNING
+    send(watch, available_nbytes=5 * GB, level=short)
     assert "5 of 16 GB free" in words(panel.gauge)
     assert "Octavo 3.0 GB, others 8.0 GB" in words(panel.gauge)
-    send(watch, time_s=LATER_S + 1, available_nbytes=310_000_000)
+    send(watch, time_s=LATER_S + 1, available_nbytes=310_000_000, level=short)
     assert "310 MB of 16 GB free" in words(panel.gauge)
+
+
+def test_free_memory_is_said_once_while_there_is_enough(panel: MemoryPanel, watch: MemoryWatch) -> None:
+    send(watch, available_nbytes=5 * GB, reason="5.0 of the 16.0 GB of memory are free")
+    assert words(panel.gauge).count("free") == 1
 
 
 def test_before_the_first_model_a_sentence_stands_in_place_of_the_figures(

@@ -267,6 +267,25 @@ def test_a_key_pins_and_unpins_the_page_with_the_focus(
     assert asked.args == [1001, not pinned]
 
 
+def test_a_pin_that_waits_for_the_reply_is_told_and_can_be_taken_back(
+    qtbot: QtBot, panel: PagesPanel
+) -> None:
+    panel.set_pages(page_map(page(0), page(1)), True)
+    shown = map_of(panel)
+    shown.setFocus()
+    qtbot.keyClick(shown, Qt.Key.Key_Return)
+    panel.set_pages(page_map(page(0), page(1), page(2)), True)
+    assert "Will be pinned after the reply." in words(card_of(panel))
+
+    with qtbot.waitSignal(panel.pin_requested) as asked:
+        qtbot.keyClick(shown, Qt.Key.Key_Return)
+    assert asked.args == [1000, False]
+
+    qtbot.keyClick(shown, Qt.Key.Key_Return)
+    panel.set_pages(page_map(page(0, pinned=True), page(1), page(2)), True)
+    assert "Enter or a right click unpins it." in words(card_of(panel))
+
+
 def test_the_open_page_cannot_be_pinned(qtbot: QtBot, panel: PagesPanel) -> None:
     panel.set_pages(page_map(page(0), open_tokens=5), True)
     shown = map_of(panel)
