@@ -42,6 +42,7 @@ class MemoryPlan:
     Attributes:
         info: the model.
         backend: what it would compute on.
+        limits: what the user allows.
         precisions: 16 bits, the presets and what was asked for, the most exact first.
         asked: the one that was asked for.
         context: the tokens that were asked for, else all that the model was made for.
@@ -49,6 +50,7 @@ class MemoryPlan:
 
     info: ModelInfo
     backend: Backend
+    limits: MemoryLimits
     precisions: tuple[PrecisionPlan, ...]
     asked: PrecisionPlan
     context: int
@@ -114,7 +116,7 @@ def plan_memory(
     plans = [planned(*one) for one in (named | {name: kv}).items()]
     plans.sort(key=lambda one: -one.plan.kv_nbytes_per_token)
     asked = next(one for one in plans if one.name == name)
-    return MemoryPlan(info, backend, tuple(plans), asked, context or info.context_tokens)
+    return MemoryPlan(info, backend, limits, tuple(plans), asked, context or info.context_tokens)
 
 
 def _contexts(most: int, asked: int | None) -> list[int]:

@@ -89,6 +89,18 @@ def load_settings(path: Path) -> tuple[Settings, str | None]:
     return settings, " ".join(sentences) or None
 
 
+def load_memory_limits(path: Path) -> MemoryLimits:
+    """Return how much of the memory may be used, for what only looks on.
+
+    Defaults stand for what cannot be used; the file stays where it is, and nothing is told.
+    """
+    try:
+        table = tomllib.loads(path.read_bytes().decode()).get("memory")
+    except (OSError, ValueError):
+        return MemoryLimits()
+    return _memory(table, []) if isinstance(table, dict) else MemoryLimits()
+
+
 def save_settings(path: Path, settings: Settings) -> None:
     """Replace the file as a whole; raise a `SettingsError` when that is not possible."""
     document = dataclasses.asdict(settings)

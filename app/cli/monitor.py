@@ -19,7 +19,7 @@ from app.cli.status_line import StatusLine
 from app.memory_csv import write_memory_csv
 from app.paths import AppPaths
 from app.running_window import window_process
-from app.settings import load_settings
+from app.settings import load_memory_limits
 from engine.guard import Guard, GuardStep
 from engine.memory import MemorySample, PressureLevel
 from engine.memory_limits import MemoryLimits
@@ -70,7 +70,7 @@ def monitor(
         raise click.UsageError("A monitor cannot watch another one.")
     if csv_file:
         require_writable(csv_file, "--csv")
-    view = _View(shows_samples=not command)
+    view = _View(shows_samples=not command, keeps_samples=csv_file is not None)
     watch = _of_this_process if command else _of_the_window
     watched, limits = watch()
     guard = Guard()
@@ -100,10 +100,8 @@ def _of_the_window() -> tuple[Callable[[], int | None], Callable[[], MemoryLimit
     paths = AppPaths.from_environment()
 
     def limits() -> MemoryLimits:
-        # Without a window nobody would read what is said of a damaged file, which this moves aside.
-        return (
-            MemoryLimits() if window_process(paths) is None else load_settings(paths.settings_file)[0].memory
-        )
+        is_open = window_process(paths) is not None
+        return load_memory_limits(paths.settings_file) if is_open else MemoryLimits()
 
     return lambda: window_process(paths), limits
 
@@ -138,18 +136,23 @@ class _View:
     """Samples on a line that is written over, each wish of the guard on a line of its own.
 
     Attributes:
-        samples: all that were shown.
+        samples: all that were shown, where they are kept.
     """
 
-    def __init__(self, shows_samples: bool) -> None:
+    def __init__(self, shows_samples: bool, keeps_samples: bool) -> None:
         self.samples: list[MemorySample] = []
         self._line = StatusLine()
         self._shows_samples = shows_samples and self._line.on_terminal
+        self._keeps_samples = keeps_samples
+        self._num_samples = 0
+        self._num_pressed = 0
+        self._least_available_nbytes = 0
+        self._most_process_nbytes = 0
         self._num_changes = 0
 
     def show(self, sample: MemorySample, changed: Guard | None) -> None:
         """Show a sample, and what the guard asks for where that has changed."""
-        self.samples.append(sample)
+        self._count(sample)
         if changed is not None:
             self._num_changes += 1
             self._line.clear()
@@ -158,19 +161,27 @@ class _View:
         if self._shows_samples:
             self._line.write(_words(sample))
 
+    def _count(self, sample: MemorySample) -> None:
+        free = sample.available_nbytes
+        self._least_available_nbytes = min(free, self._least_available_nbytes) if self._num_samples else free
+        self._most_process_nbytes = max(self._most_process_nbytes, sample.process_nbytes)
+        self._num_samples += 1
+        self._num_pressed += sample.level is not PressureLevel.NORMAL
+        if self._keeps_samples:  # a watch of days would fill the memory otherwise
+            self.samples.append(sample)
+
     def end(self) -> None:
         """Leave the line and sum up."""
         self._line.end()
-        if not self.samples:
+        if not self._num_samples:
             click.echo("Memory could not be read. The log says why.", err=True)
             return
-        least = min(sample.available_nbytes for sample in self.samples)
-        most = max(sample.process_nbytes for sample in self.samples)
-        pressed = sum(sample.level is not PressureLevel.NORMAL for sample in self.samples)
+        most = self._most_process_nbytes
         octavo = f", Octavo took up to {format_nbytes(most)}" if most else ""
+        count = "1 sample" if self._num_samples == 1 else f"{self._num_samples:,} samples"
         click.echo(
-            f"{len(self.samples):,} samples, {pressed:,} of them with short memory; "
-            f"at least {format_nbytes(least)} were free{octavo}; "
+            f"{count}, {self._num_pressed:,} of them with short memory; "
+            f"at least {format_nbytes(self._least_available_nbytes)} were free{octavo}; "
             f"the guard asked for {_times(self._num_changes)}.",
             err=True,
         )

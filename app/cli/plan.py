@@ -16,10 +16,9 @@ from app.memory_plan import plan_memory
 from app.models.inspection import inspect, inspect_without_weights, is_bare_config
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
-from app.settings import DEFAULT_KV
+from app.settings import DEFAULT_KV, load_memory_limits
 from engine.backend import Backend, Device, start_backend
 from engine.kv.precision import PRESETS, KVSpec
-from engine.memory import available_nbytes
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
 
@@ -36,13 +35,17 @@ DEVICES = {device.value.lower(): device for device in Device}
     "--context", type=click.IntRange(1), help="Tokens of prompt and answer together.  [default: the model's]"
 )
 @click.option(
-    "--memory", type=MemorySize(), help="Memory to plan with, such as 16G.  [default: what is free here]"
+    "--memory",
+    type=MemorySize(),
+    help="Memory to plan with, such as 16G.  [default: what is free here and the settings allow]",
 )
 @click.option(
-    "--reserve", type=MemorySize(), help="Memory that is kept free beside weights and cache.  [default: 1GiB]"
+    "--reserve",
+    type=MemorySize(),
+    help="Memory that is kept free beside weights and cache.  [default: that of the settings, at first 1GiB]",
 )
 @click.option(
-    "--device", type=click.Choice(list(DEVICES)), help="Plan for another computer's.  [default: this one's]"
+    "--device", type=click.Choice(list(DEVICES)), help="What it computes on.  [default: this computer's]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 @click.option("--csv", "csv_file", type=OUTPUT_FILE, help="Write a line for each precision and context.")
@@ -63,22 +66,39 @@ def plan(
     if csv_file:
         require_writable(csv_file, "--csv")
     spec = DEFAULT_KV if kv is None else KVSpec.parse(kv)
-    limits = MemoryLimits() if reserve is None else MemoryLimits(reserve_nbytes=reserve)
+    limits = _limits(memory, reserve)
     info = _inspected(model)
     spec.require_fit(info.num_layers, info.num_kv_heads)
+    here = start_backend()
     result = plan_memory(
         info,
-        start_backend() if device is None else Backend(DEVICES[device], None),
+        here if device is None else Backend(DEVICES[device], None),
         spec,
-        available_nbytes() if memory is None else memory,
+        _free_nbytes(limits) if memory is None else memory,
         context=context,
         limits=limits,
     )
     try:
-        click.echo(json.dumps(summary(result), indent=2) if as_json else report(result, memory is None))
+        click.echo(
+            json.dumps(summary(result), indent=2) if as_json else report(result, is_here=memory is None)
+        )
     finally:  # a reader that went away costs the table, not the file
         if csv_file:
             write_files({csv_file: lambda: csv_content(csv_rows(result))})
+
+
+def _limits(memory: int | None, reserve: int | None) -> MemoryLimits:
+    """Return what the user's settings allow, as far as the options do not say otherwise."""
+    limits = load_memory_limits(AppPaths.from_environment().settings_file)
+    if memory is not None:
+        limits = dataclasses.replace(limits, most_nbytes=None)
+    return limits if reserve is None else dataclasses.replace(limits, reserve_nbytes=reserve)
+
+
+def _free_nbytes(limits: MemoryLimits) -> int:
+    from engine.headroom import headroom_nbytes  # it imports MLX, which is to be prepared first
+
+    return headroom_nbytes(limits)
 
 
 def _inspected(model: str) -> ModelInfo:

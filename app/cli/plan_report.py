@@ -26,7 +26,7 @@ _TOO_MUCH = "✗"
 
 
 def report(result: MemoryPlan, is_here: bool) -> str:
-    """Return all lines; `is_here` says whether the memory is what is free on this computer."""
+    """Return all lines; `is_here` says whether the memory is what can be had on this computer now."""
     lines = [_model(result.info), "", *_formula(result), *_budget(result, is_here), "", *_table(result)]
     return "\n".join([*lines, "", result.verdict])
 
@@ -98,7 +98,9 @@ def _bounded(info: ModelInfo) -> str:
 def _budget(result: MemoryPlan, is_here: bool) -> list[str]:
     plan, info = result.asked.plan, result.info
     weights = format_nbytes(plan.weights_nbytes)
-    there = format_nbytes(plan.usable_nbytes) + (" free here" if is_here else "")
+    is_limited = result.limits.most_nbytes is not None
+    here = " that may be taken here" if is_limited else " free here"
+    there = format_nbytes(plan.usable_nbytes) + (here if is_here else "")
     left = format_nbytes(plan.kv_budget_nbytes) if plan.kv_budget_nbytes else "nothing"
     form = "as they are stored"
     if result.backend.device is Device.CPU and (plan.dequantize or not info.packed_nbytes):

@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.profiles import BUILT_IN, CUSTOM, DEFAULT, DocumentMode, Overflow, Profile
-from app.settings import DEFAULT_CUSTOM, DEFAULT_KV, Settings, SettingsError, load_settings, save_settings
+from app.settings import (
+    DEFAULT_CUSTOM,
+    DEFAULT_KV,
+    Settings,
+    SettingsError,
+    load_memory_limits,
+    load_settings,
+    save_settings,
+)
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
@@ -261,3 +269,26 @@ def test_a_linked_file_stays_a_link(path: Path, tmp_path: Path) -> None:
     save_settings(path, CHOSEN)
     assert path.is_symlink()
     assert load_settings(real) == (CHOSEN, None)
+
+
+def test_the_limits_of_memory_are_read_alone(path: Path) -> None:
+    assert load_memory_limits(path) == MemoryLimits()
+    save_settings(path, CHOSEN)
+    assert load_memory_limits(path) == CHOSEN.memory
+
+
+@pytest.mark.parametrize(
+    ("text", "reserve_nbytes"),
+    [
+        ("[memory", MemoryLimits().reserve_nbytes),
+        ("memory = 3", MemoryLimits().reserve_nbytes),
+        ("[memory]\nmost_nbytes = 'all'\nreserve_nbytes = 7", 7),
+    ],
+)
+def test_limits_that_cannot_be_used_are_the_defaults_and_the_file_stays(
+    path: Path, text: str, reserve_nbytes: int
+) -> None:
+    write(path, text)
+    assert load_memory_limits(path) == MemoryLimits(reserve_nbytes=reserve_nbytes)
+    assert path.read_text() == text
+    assert list(path.parent.iterdir()) == [path]

@@ -115,6 +115,31 @@ def test_without_memory_it_is_what_is_free_here() -> None:
     assert " free here - 13.5 GB weights" in run(LLAMA)
 
 
+def test_without_memory_it_is_no_more_than_the_settings_allow(octavo_home: Path) -> None:
+    octavo_home.mkdir()
+    settings = octavo_home / "settings.toml"
+    settings.write_text(
+        "[memory]\nmost_nbytes = 3_000_000_000\nreserve_nbytes = 500_000_000\nsafe_share = 1\n"
+    )
+    said = json.loads(run(LLAMA, "--json"))
+    assert 2_000_000_000 < said["memory_nbytes"] < 3_000_000_000  # this process takes some of it
+    assert said["reserve_nbytes"] == 500_000_000
+    assert " GB that may be taken here - 13.5 GB weights - 500 MB reserve" in run(LLAMA)
+    other = json.loads(run(LLAMA, "--json", "--memory", "16G", "--reserve", "1G", "--kv", "16"))
+    assert (other["memory_nbytes"], other["reserve_nbytes"]) == (16_000_000_000, 1_000_000_000)
+    # All of the 1,523,168,768 bytes that 16 GB leave may be used: the share stays that of the settings.
+    assert other["precisions"][0]["theoretical_tokens"] == 2905
+    assert other["precisions"][0]["safe_tokens"] == other["precisions"][0]["fitting_tokens"]
+
+
+def test_a_damaged_settings_file_stays_where_it_is(octavo_home: Path) -> None:
+    octavo_home.mkdir()
+    settings = octavo_home / "settings.toml"
+    settings.write_text("[memory\n")
+    assert " free here - 13.5 GB weights - 1.1 GB reserve" in run(LLAMA)
+    assert [path.name for path in octavo_home.iterdir()] == ["settings.toml"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
