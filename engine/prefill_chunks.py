@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.backend import Device
+from engine.budget import activation_nbytes
 from engine.kv.cache import SequenceCache
 from engine.kv.layers import can_be_left
 from engine.kv.room import MAX_CHUNK_TOKENS
@@ -64,5 +65,5 @@ def chunk_size(model: Model, cache: SequenceCache) -> ChunkSize:
     """
     target_s = CHUNK_TARGET_S if can_be_left(cache.layers) else STOP_TARGET_S
     is_fused = model.backend.device is not Device.CPU and model.info.head_dim in FUSED_HEAD_DIMS
-    score_nbytes = model.info.num_heads * model.backend.activation_nbytes
+    score_nbytes = model.info.num_heads * activation_nbytes(model.info, model.backend)
     return ChunkSize(target_s, 0 if is_fused else score_nbytes)

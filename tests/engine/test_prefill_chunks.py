@@ -71,6 +71,16 @@ def test_scores_count_where_attention_is_not_fused(
     assert (size.after(1_000_000) < size.after(0)) == bounds
 
 
+def test_scores_of_a_float32_model_take_twice_the_room_on_metal(starter: Model) -> None:
+    def wanted(is_float32: bool) -> int:
+        info = dataclasses.replace(starter.info, head_dim=256, num_heads=32, is_float32=is_float32)
+        model = Model(starter.module, starter.tokenizer, info, Backend(Device.METAL, None))
+        return chunk_size(model, new_cache(starter)).after(199_936)
+
+    # 64 tokens x 200,000 x 32 heads x 2 or 4 bytes, next to 536,870,912.
+    assert (wanted(False), wanted(True)) == (41, 20)
+
+
 def test_a_prompt_is_read_in_chunks_whose_scores_are_bounded(
     starter: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from engine.budget import kv_nbytes_per_token, layer_shapes
+from engine.budget import activation_nbytes, kv_nbytes_per_token, layer_shapes
 from engine.engine import LoadedModel
 from engine.kv.layer_bits import head_bits, layer_bits
 from engine.kv.precision import KVSpec
@@ -38,7 +38,7 @@ def describe_layers(spec: KVSpec, loaded: LoadedModel, first: int, last: int) ->
     all_bits = layer_bits(spec, len(shapes))
     bits = [all_bits[layer] for layer in layers]
     keys, values = _span({pair.keys for pair in bits}), _span({pair.values for pair in bits})
-    each = spec.layer_nbytes(tuple(shapes), loaded.backend.activation_nbytes)
+    each = spec.layer_nbytes(tuple(shapes), activation_nbytes(loaded.info, loaded.backend))
     nbytes = sum(each[layer] for layer in layers)
     total = kv_nbytes_per_token(loaded.info, loaded.backend, spec)
     cost = f"{format_nbytes(round(nbytes))} of {format_nbytes(total)} a token"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAccessible
 from PySide6.QtWidgets import QCheckBox, QLineEdit, QPushButton
 from pytestqt.qtbot import QtBot
 
+from engine.backend import Backend, Device
 from engine.kv.precision import KVSpec
 from tests.ui.inspector.panels import loaded_model, shown
 from ui.inspector.layer_bars import LayerBars
@@ -171,6 +174,17 @@ def test_heads_with_rules_of_their_own_are_marked_and_kept(
     drag(qtbot, keys, (10, 2), (14, 2))
     assert panel.spec == KVSpec.parse("4, 10-14:k2v4, 12.h1:8, 20-22.h2:k16v4; warm=7")
     assert "head 1 has 8" in describe_layers(panel.spec, loaded_model(30, 3), 12, 12)
+
+
+def test_the_layers_of_a_float32_model_take_four_bytes_on_metal() -> None:
+    described = loaded_model(2, 1)
+    loaded = dataclasses.replace(
+        described,
+        info=dataclasses.replace(described.info, is_float32=True),
+        backend=Backend(Device.METAL, None),
+    )
+    # 2 layers x (64 keys and 64 values) x 4 bytes.
+    assert describe_layers(KVSpec.parse("16"), loaded, 0, 1).endswith("1.0 KB of 1.0 KB a token")
 
 
 def test_a_layer_says_what_it_has_and_costs(qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars) -> None:
