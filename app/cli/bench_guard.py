@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from app.cli.finite_range import FiniteRange
 from app.cli.guard_report import event_line, report
 from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable, write_files
 from app.cli.status_line import StatusLine
@@ -24,7 +25,7 @@ from engine.kv.precision import KVSpec
 @click.option("--kv", default=DEFAULT_KV, show_default=True, help="KV cache precision, as for `octavo ask`.")
 @click.option(
     "--share",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=FiniteRange(0, 1, min_open=True),
     default=0.6,
     show_default=True,
     help="What it gets of the memory that the conversation takes without a guard.",
@@ -82,6 +83,9 @@ def _run(plan: GuardBenchPlan) -> GuardBench:
         click.echo(event_line(event, begun_s))
 
     def show_question(number: int, has_guard: bool) -> None:
+        nonlocal begun_s
+        if number == 1:  # the file and the picture count from here, too
+            begun_s = time.monotonic()
         line.write(f"{'With' if has_guard else 'Without'} guard: question {number} of {NUM_TURNS}")
 
     try:

@@ -9,11 +9,9 @@ from engine.wording import format_nbytes
 def event_line(event: GuardEvent, begun_s: float) -> str:
     """Return a step with its time, its name, what was done and why, and what the process takes after it."""
     action = event.action
-    name = action.step.name.lower().replace("_", " ")
-    ended = " ends" if action.is_end else ""
     return (
-        f"{event.time_s - begun_s:7.1f} s  {f'{name}{ended}':<21}{action.sentence}\n"
-        f"{'':<33}because {action.reason}; {format_nbytes(event.process_nbytes)} taken now"
+        f"{event.time_s - begun_s:7.1f} s  {event.title:<23}{action.sentence}\n"
+        f"{'':<35}because {action.reason}; {format_nbytes(event.process_nbytes)} taken now"
     )
 
 

@@ -14,6 +14,7 @@ from types import FrameType
 
 import click
 
+from app.cli.finite_range import FiniteRange
 from app.cli.output_file import OUTPUT_FILE, require_writable
 from app.cli.status_line import StatusLine
 from app.memory_csv import write_memory_csv
@@ -26,6 +27,9 @@ from engine.memory_limits import MemoryLimits
 from engine.memory_sensor import MemorySensor
 from engine.monitor import MemoryMonitor
 from engine.wording import format_nbytes
+
+LONGEST_S = 366 * 24 * 3600.0
+"""Longer than a year no watch is meant to last; the system's clocks have an end as well."""
 
 ASKS = {
     GuardStep.NONE: "nothing any more",
@@ -43,7 +47,7 @@ ASKS = {
 @click.option(
     "--interval",
     "interval_s",
-    type=click.FloatRange(0.1, 3600),
+    type=FiniteRange(0.1, 3600),
     default=1.0,
     show_default=True,
     help="Seconds between two samples.",
@@ -51,7 +55,7 @@ ASKS = {
 @click.option(
     "--duration",
     "duration_s",
-    type=click.FloatRange(0, min_open=True),
+    type=FiniteRange(0, LONGEST_S, min_open=True),
     help="Seconds after which it ends.  [default: when the command ends, or at Ctrl+C]",
 )
 @click.option("--csv", "csv_file", type=OUTPUT_FILE, help="Write each sample.")

@@ -47,6 +47,12 @@ class GuardEvent:
     action: GuardAction
     process_nbytes: int
 
+    @property
+    def title(self) -> str:
+        """The step in words: `lower tiers`, `end of pause`."""
+        name = self.action.step.name.lower().replace("_", " ")
+        return f"end of {name}" if self.action.is_end else name
+
 
 @dataclass(frozen=True)
 class ConversationRun:

@@ -14,6 +14,8 @@ from engine.bench.guard import ConversationRun, GuardBench, GuardEvent
 from engine.memory import MemorySample
 
 SIZE_INCHES = (13, 6.5)
+LABELS = 1.2
+"""The height is this much more than the curves need, so that the names of the steps are above them."""
 _MB = 1e6
 
 _PARTS = {"weights": "#8a94a6", "KV cache": "#1d4ed8", "MLX's free buffers": "#d9a441", "rest": "#d4d8df"}
@@ -44,7 +46,7 @@ def draw(result: GuardBench, file: Path | BinaryIO) -> None:
     axes.set_xlabel("seconds")
     axes.set_ylabel("MB that the process takes")
     axes.margins(x=0)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, axes.get_ylim()[1] * LABELS)
     axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", ncols=3)
     figure.suptitle(_title(guarded))
@@ -76,7 +78,7 @@ def _mark(axes: Axes, events: Sequence[GuardEvent], begun_s: float) -> None:
         style = "--" if event.action.is_end else "-"
         axes.axvline(second, color=_EVENT, linewidth=1, linestyle=style)
         axes.annotate(
-            event.action.step.name.lower().replace("_", " "),
+            event.title,
             (second, 1),
             xycoords=("data", "axes fraction"),
             xytext=(-3, -6),

@@ -11,7 +11,7 @@ def test_a_step_is_told_with_its_time_its_reason_and_what_is_taken_after_it() ->
     told = event_line(GUARDED.events[0], begun_s=1.0)
     for part in ("1.5 s", "lower tiers", "9 pages went", "because Octavo takes much", "550 MB taken now"):
         assert part in told
-    assert "smaller chunks ends" in event_line(GUARDED.events[1], 0.0)
+    assert "3.5 s  end of smaller chunks  Pieces" in event_line(GUARDED.events[1], 0.0)
 
 
 def test_both_runs_are_told_with_their_sizes() -> None:

@@ -110,6 +110,9 @@ def test_every_step_has_its_words() -> None:
         (["--", "monitor"], "another"),
         (["--", "nonsense"], "nonsense"),
         (["--csv", "/no/such/folder/memory.csv"], "no folder"),
+        (["--interval", "nan"], "no number"),
+        (["--duration", "nan"], "no number"),
+        (["--duration", "1e30"], "not in the range"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(arguments: list[str], told: str) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-from pathlib import Path
 
 from engine.bench.guard import ConversationRun, GuardBench, GuardEvent
 from engine.guard import GuardAction, GuardStep
@@ -34,7 +33,7 @@ def test_time_above_the_limit_is_counted_from_sample_to_sample() -> None:
     assert FREE.over_s == 0.0
 
 
-def test_the_picture_is_a_png_of_its_size(tmp_path: Path) -> None:
+def test_the_picture_is_a_png_of_its_size() -> None:
     from engine.bench.guard_picture import draw
 
     drawn = io.BytesIO()
