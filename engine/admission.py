@@ -24,6 +24,30 @@ class ShorterContext:
 
 
 @dataclass(frozen=True)
+class LongerContext:
+    """Fits with a context limit of so many tokens in place of the one that was set."""
+
+    max_context: int
+
+
+_ANSWER_ROOM_TOKENS = 1024
+_LIMIT_STEP_TOKENS = 1024
+
+
+def longer_context(needed_tokens: int, fitting_tokens: int) -> LongerContext | None:
+    """Return a round limit that leaves room for an answer, as far as that fits; None where less is needed.
+
+    Args:
+        needed_tokens: the prompt and the shortest answer.
+        fitting_tokens: what model and memory hold.
+    """
+    if needed_tokens > fitting_tokens:
+        return None
+    round_tokens = -(-(needed_tokens + _ANSWER_ROOM_TOKENS) // _LIMIT_STEP_TOKENS) * _LIMIT_STEP_TOKENS
+    return LongerContext(min(round_tokens, fitting_tokens))
+
+
+@dataclass(frozen=True)
 class InSegments:
     """Fits when the documents are read in about so many segments, one after another."""
 
@@ -64,7 +88,7 @@ class SmallerModel:
     weights_nbytes: int
 
 
-Choice = LowerPrecision | ShorterContext | InSegments | DropTurns | SmallerModel
+Choice = LongerContext | LowerPrecision | ShorterContext | InSegments | DropTurns | SmallerModel
 
 
 class AdmissionError(OctavoError):

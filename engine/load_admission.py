@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
@@ -12,7 +13,16 @@ from engine.headroom import more_memory, precisions_below
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
-from engine.wording import format_nbytes
+from engine.wording import format_apart, format_nbytes
+
+_GROWTH_NBYTES = 20_000_000
+_GROWTH_SHARE = 0.02
+"""What is offered leaves so much of the memory, at most, to what the process grows by until it is chosen."""
+_WORDS = {
+    ShorterContext: "a shorter context",
+    LowerPrecision: "a lower KV precision",
+    SmallerModel: "a smaller model",
+}
 
 
 @dataclass(frozen=True)
@@ -63,23 +73,26 @@ class LoadWish:
         packed = self._plan_at(self.kv, dequantize=False)
         context = self._kv_nbytes(self.kv)
         needed = packed.weights_nbytes + plan.reserve_nbytes + context
+        wanted, there = format_apart(needed, plan.usable_nbytes)
+        choices = tuple(self._with_growth(plan.usable_nbytes)._choices())
         return AdmissionError(
-            f"{self.info.name} needs {format_nbytes(needed)}: {format_nbytes(packed.weights_nbytes)} for its "
-            f"weights, {format_nbytes(context)} for a context of {self.least_tokens:,} tokens and "
-            f"{format_nbytes(plan.reserve_nbytes)} to work in. {format_nbytes(plan.usable_nbytes)} can be "
-            f"had now. {more_memory(self.limits)}, or choose {self._what_takes_less()}.",
+            f"{self.info.name} needs {wanted}: {format_nbytes(packed.weights_nbytes)} for its weights, "
+            f"{format_nbytes(context)} for a context of {self.least_tokens:,} tokens and "
+            f"{format_nbytes(plan.reserve_nbytes)} to work in. {there} can be had now. "
+            f"{more_memory(self.limits)}{_or_choose(choices)}.",
             needed_nbytes=needed,
             available_nbytes=plan.usable_nbytes,
-            choices=tuple(self._choices(packed)),
+            choices=choices,
         )
 
-    def _what_takes_less(self) -> str:
-        if self.max_context is None:
-            return "a smaller model"
-        return "a shorter context, a lower KV precision or a smaller model"
+    def _with_growth(self, usable_nbytes: int) -> LoadWish:
+        """Return the same with the memory that is surely there still when something is chosen."""
+        growth = min(_GROWTH_NBYTES, int(usable_nbytes * _GROWTH_SHARE))
+        return dataclasses.replace(self, available_nbytes=self.available_nbytes - growth)
 
-    def _choices(self, packed: LoadPlan) -> Iterator[Choice]:
+    def _choices(self) -> Iterator[Choice]:
         """Yield what would fit, the mildest first."""
+        packed = self._plan_at(self.kv, dequantize=False)
         context = self._kv_nbytes(self.kv)
         for lower in precisions_below(self.kv):
             fitting = self._plan_at(lower, dequantize=False).fitting_tokens
@@ -94,3 +107,12 @@ class LoadWish:
 
     def _kv_nbytes(self, kv: KVSpec) -> int:
         return kv_nbytes(self.info, self.backend, kv, self.least_tokens)
+
+
+def _or_choose(choices: Sequence[Choice]) -> str:
+    """Return what to choose among, as the end of a sentence that says what else helps."""
+    named = [words for kind, words in _WORDS.items() if any(isinstance(each, kind) for each in choices)]
+    if not named:
+        return ""
+    *first, last = named
+    return f", or choose {', '.join(first)} or {last}" if first else f", or choose {last}"

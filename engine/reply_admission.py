@@ -12,6 +12,7 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LowerPrecision,
+    longer_context,
     num_segments,
 )
 from engine.budget import kv_nbytes
@@ -21,7 +22,7 @@ from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
 from engine.turns import KEPT_SHARE, Render, turns_beyond, without_oldest
-from engine.wording import format_nbytes
+from engine.wording import format_apart
 
 MIN_ANSWER_TOKENS = 16
 """A prompt must leave room for at least this much of an answer."""
@@ -104,13 +105,16 @@ class Question:
 
     def _beyond_context(self) -> AdmissionError:
         surplus = self.needed_tokens - self.allowed_tokens
+        longer = longer_context(self.needed_tokens, self.room.fitting_tokens(self.kv))
+        remedies = "Leave old turns out" if longer is None else "Allow a longer context, leave old turns out"
         return AdmissionError(
             f"The conversation has {self.num_tokens:,} tokens and its context is set to "
             f"{self.allowed_tokens:,}, {MIN_ANSWER_TOKENS} of them kept for the answer: that is {surplus:,} "
-            "tokens too many. Allow a longer context, leave old turns out or shorten the message.",
+            f"tokens too many. {remedies} or shorten the message.",
             needed_nbytes=self._kv_nbytes(self.needed_tokens),
             available_nbytes=self._kv_nbytes(self.allowed_tokens),
-            choices=tuple(self._shorter(self.limit_tokens)),
+            choices=(*([] if longer is None else [longer]), *self._shorter(self.limit_tokens)),
+            can_override=longer is None,
         )
 
     def _beyond_memory(self) -> AdmissionError:
@@ -121,10 +125,12 @@ class Question:
         if lower is not None:
             choices.append(LowerPrecision(lower, min(self.allowed_tokens, self.room.fitting_tokens(lower))))
         choices.extend(self._shorter(fitting))
+        wanted, there = format_apart(needed, self.room.headroom_nbytes)
+        precision = "" if lower is None else ", choose a lower KV precision"
         return AdmissionError(
-            f"The conversation has {self.num_tokens:,} tokens. To read them takes {format_nbytes(needed)} "
-            f"more memory, the room to work in included, and {format_nbytes(self.room.headroom_nbytes)} can "
-            f"be had now. {more_memory(self.limits)}, choose a lower KV precision or shorten the message.",
+            f"The conversation has {self.num_tokens:,} tokens. To read them takes {wanted} more memory, the "
+            f"room to work in included, and {there} can be had now. {more_memory(self.limits)}{precision} or "
+            "shorten the message.",
             needed_nbytes=needed,
             available_nbytes=self.room.headroom_nbytes,
             choices=tuple(choices),
@@ -166,10 +172,11 @@ def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int) -> None:
         return
     lower = room.mildest(kv, num_tokens)
     needed = room.needed_nbytes(kv, num_tokens)
+    wanted, there = format_apart(needed, room.headroom_nbytes)
+    precision = "" if lower is None else " or choose a lower KV precision"
     raise AdmissionError(
-        f"To read the {num_tokens:,} tokens of this conversation again takes {format_nbytes(needed)} more "
-        f"memory, and {format_nbytes(room.headroom_nbytes)} can be had now. Close other programs or choose a "
-        "lower KV precision.",
+        f"To read the {num_tokens:,} tokens of this conversation again takes {wanted} more memory, and "
+        f"{there} can be had now. Close other programs{precision}.",
         needed_nbytes=needed,
         available_nbytes=room.headroom_nbytes,
         choices=() if lower is None else (LowerPrecision(lower, room.fitting_tokens(lower)),),

@@ -10,19 +10,34 @@ MOST_NBYTES = 10**15
 """The largest size that may be asked for, a million gigabytes."""
 
 _UNITS = "kmgt"
+_MOST_MORE_DIGITS = 10
 _SIZE = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*(?:([kmgt])(i?))?b?", re.IGNORECASE | re.ASCII)
 
 
 def format_nbytes(nbytes: int) -> str:
     """Return bytes for people, in powers of 1000 as their names say: `98 MB`, `1.5 GB`."""
+    return _in_words(nbytes, 0)
+
+
+def format_apart(one_nbytes: int, other_nbytes: int) -> tuple[str, str]:
+    """Return two sizes for people, with as many digits as it takes to see that they are not the same."""
+    for more_digits in range(_MOST_MORE_DIGITS):
+        one, other = _in_words(one_nbytes, more_digits), _in_words(other_nbytes, more_digits)
+        if one != other:
+            break
+    return one, other
+
+
+def _in_words(nbytes: int, more_digits: int) -> str:
     if nbytes < 1000:
         return f"{nbytes} bytes"
     size = float(nbytes)
     for unit in ("KB", "MB", "GB"):
         size /= 1000
         if size < 999.5:
-            return f"{size:.1f} {unit}" if size < 9.95 or unit == "GB" else f"{size:.0f} {unit}"
-    return f"{size:,.0f} GB"
+            digits = more_digits + (size < 9.95 or unit == "GB")
+            return f"{size:.{digits}f} {unit}"
+    return f"{size:,.{more_digits}f} GB"
 
 
 def format_parameters(count: int) -> str:

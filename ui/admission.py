@@ -22,6 +22,7 @@ from engine.admission import (
     Choice,
     DropTurns,
     InSegments,
+    LongerContext,
     LowerPrecision,
     ShorterContext,
     SmallerModel,
@@ -45,6 +46,11 @@ SEND_RISK = (
 def choice_words(choice: Choice) -> tuple[str, str]:
     """Return what a choice is called on a button, and what it does in a sentence."""
     match choice:
+        case LongerContext(most):
+            return (
+                f"Allow a context of {most:,}",
+                f"The context limit of this conversation becomes {most:,} tokens, which fit.",
+            )
         case LowerPrecision(kv, fitting):
             words = precision_words(kv)
             return f"Use {words} KV cache", f"{fitting:,} tokens fit with {words} keys and values ({kv})."

@@ -10,6 +10,7 @@ from app.chat import prompt_messages
 from app.document_prompt import document_ranges, message_text
 from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Attachment, Message
+from engine.admission import LongerContext, LowerPrecision
 from engine.engine import LoadedModel
 from engine.model import ChatMessage
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -209,10 +210,17 @@ def context_note(use: ContextUse, profile: Profile) -> str:
     return " ".join(notes)
 
 
-def surplus_sentence(use: ContextUse, has_documents: bool, most_tokens: int) -> str:
+def more_room_words(more: LongerContext | LowerPrecision) -> str:
+    """Return how a context comes to hold more, as part of a sentence."""
+    return "allow a longer context" if isinstance(more, LongerContext) else "choose a lower KV precision"
+
+
+def surplus_sentence(
+    use: ContextUse, has_documents: bool, more: LongerContext | LowerPrecision | None
+) -> str:
     """Return by how much the next prompt is too long and what helps; empty when it fits.
 
-    `most_tokens` is what the context holds at the lowest KV precision.
+    `more` is how the context would come to hold it, None where it cannot.
     """
     limit = use.limit_tokens
     if not use.surplus_tokens or limit is None:
@@ -225,20 +233,19 @@ def surplus_sentence(use: ContextUse, has_documents: bool, most_tokens: int) -> 
     remedies = []
     if history_fits or not own_fits:
         remedies.append("remove a document" if has_documents else "shorten the message")
-    if (use.fitting_tokens or limit) > limit:
-        remedies.append("allow a longer context")
-    elif most_tokens > limit:
-        remedies.append("choose a lower KV precision")
+    if more is not None:
+        remedies.append(more_room_words(more))
     if own_fits or not history_fits:
         remedies.append("start a new conversation")
     what = "This does not fit" if history_fits else "The conversation is too long for the context"
-    return f"{what}: {size}. {_either(remedies)}."
+    return f"{what}: {size}. {as_sentence(remedies)}"
 
 
-def _either(remedies: Sequence[str]) -> str:
+def as_sentence(remedies: Sequence[str]) -> str:
+    """Return what can be done, one or the other, as a sentence."""
     *first, last = remedies
     words = f"{', '.join(first)} or {last}" if first else last
-    return words[0].upper() + words[1:]
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _sum(counts: Sequence[int | None], extra: int) -> int | None:

@@ -13,6 +13,7 @@ from engine.admission import (
     Choice,
     DropTurns,
     InSegments,
+    LongerContext,
     LowerPrecision,
     ShorterContext,
     SmallerModel,
@@ -127,7 +128,7 @@ class RefusedMessage(QObject):
                 return
             case LowerPrecision(kv):
                 self._profile.update(kv=kv)
-            case ShorterContext(most):
+            case LongerContext(most) | ShorterContext(most):
                 self._profile.update(max_context=most)
             case InSegments():
                 self._profile.update(document_mode=DocumentMode.SEGMENTS)

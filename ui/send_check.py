@@ -5,23 +5,29 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from app.profiles import Overflow, Profile
+from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Message
-from engine.admission import AdmissionError, Choice, DropTurns, InSegments, LowerPrecision, num_segments
+from engine.admission import (
+    AdmissionError,
+    Choice,
+    DropTurns,
+    InSegments,
+    LongerContext,
+    LowerPrecision,
+    longer_context,
+    num_segments,
+)
 from engine.engine import LoadedModel
 from engine.headroom import precisions_below
-from engine.kv.precision import KV_BITS, KVSpec
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.attachments import DraftAttachments
-from ui.context_budget import ContextBudget, ContextUse, surplus_sentence
+from ui.context_budget import ContextBudget, ContextUse, as_sentence, more_room_words, surplus_sentence
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
-
-_LOWEST_KV = KVSpec.parse(f"{min(KV_BITS)}; hot=0, warm=0")
 
 
 class SendCheck:
@@ -70,8 +76,10 @@ class SendCheck:
     def surplus(self, use: ContextUse) -> str:
         """Return by how much that is too long and what helps; empty when it fits."""
         loaded = self._engine.loaded
-        most_tokens = loaded.plan_at(_LOWEST_KV).fitting_tokens if loaded is not None else 0
-        return surplus_sentence(use, bool(self._attachments.attachments), most_tokens)
+        if loaded is None or not use.surplus_tokens or use.used_tokens is None:
+            return ""
+        more = self._more_room(use.used_tokens + MIN_ANSWER_TOKENS, loaded)
+        return surplus_sentence(use, bool(self._attachments.attachments), more)
 
     def admission(self, text: str) -> AdmissionError | None:
         """Return what would be refused for its length, with what would fit; None where it fits."""
@@ -80,12 +88,13 @@ class SendCheck:
             return None
         needed = use.used_tokens + MIN_ANSWER_TOKENS
         plan = loaded.plan_at(self._profile.value.kv)
+        fits = needed <= plan.fitting_tokens  # a longer context is all that it takes
         return AdmissionError(
             self.surplus(use),
             needed_nbytes=plan.kv_nbytes_per_token * needed,
             available_nbytes=plan.kv_nbytes_per_token * use.limit_tokens,
             choices=tuple(self._choices(text, use, needed, loaded)),
-            can_override=needed <= loaded.info.context_tokens,
+            can_override=not fits and needed <= loaded.info.context_tokens,
         )
 
     def whole_refusal(self) -> str:
@@ -97,9 +106,13 @@ class SendCheck:
             return "" if self._engine.loaded is not None else "Choose a model first."
         if not use.left_out_turns and not use.surplus_tokens:
             return ""
+        loaded = self._engine.loaded
+        assert loaded is not None
+        more = self._more_room(whole.used_tokens + MIN_ANSWER_TOKENS, loaded)
+        remedy = "" if more is None else f" {as_sentence([more_room_words(more)])}"
         return (
             f"All of it has {whole.used_tokens:,} tokens, and the context holds {whole.limit_tokens:,} with "
-            "the answer. Allow a longer context or choose a lower KV precision."
+            f"the answer.{remedy}"
         )
 
     def _choices(
@@ -107,19 +120,27 @@ class SendCheck:
     ) -> Iterator[Choice]:
         """Yield what would fit, the mildest first."""
         profile, limit = self._profile.value, use.limit_tokens or 0
-        if profile.max_context is None or needed_tokens <= profile.max_context:
-            for kv in precisions_below(profile.kv):
-                fitting = loaded.plan_at(kv).fitting_tokens
-                if fitting >= needed_tokens:
-                    yield LowerPrecision(kv, fitting)
-                    break
+        more = self._more_room(needed_tokens, loaded)
+        if more is not None:
+            yield more
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
         segments = num_segments(use.attachment_tokens or 0, own, limit)
-        if segments:
+        in_parts = self._use(text, dataclasses.replace(profile, document_mode=DocumentMode.SEGMENTS))
+        if segments and not in_parts.surplus_tokens:
             yield InSegments(segments)
         dropped = self._use(text, dataclasses.replace(profile, overflow=Overflow.DROP))
         if dropped.left_out_turns and not dropped.surplus_tokens:
             yield DropTurns(dropped.left_out_turns)
+
+    def _more_room(self, needed_tokens: int, loaded: LoadedModel) -> LongerContext | LowerPrecision | None:
+        """Return how the context holds so many tokens: with a longer limit, else at a lower precision."""
+        profile = self._profile.value
+        longer = longer_context(needed_tokens, loaded.plan_at(profile.kv).fitting_tokens)
+        if longer is not None or needed_tokens > (profile.max_context or needed_tokens):
+            return longer
+        lower = ((kv, loaded.plan_at(kv).fitting_tokens) for kv in precisions_below(profile.kv))
+        fitting = next(((kv, tokens) for kv, tokens in lower if tokens >= needed_tokens), None)
+        return None if fitting is None else LowerPrecision(*fitting)
 
     def _use(self, text: str, profile: Profile, path: Sequence[Message] | None = None) -> ContextUse:
         """Return the use of a text at a profile; of a `path` given instead of the open one, without it."""

@@ -17,6 +17,7 @@ from engine.admission import (
     AdmissionError,
     DropTurns,
     InSegments,
+    LongerContext,
     LowerPrecision,
     ShorterContext,
     SmallerModel,
@@ -127,6 +128,8 @@ def ways_out(error: OctavoError) -> Iterator[WayOut]:
             case LowerPrecision(kv, fitting_tokens):
                 option = f"--kv {shlex.quote(str(kv))}"
                 yield WayOut(option, f"a lower KV precision, at which {fitting_tokens:,} tokens fit")
+            case LongerContext(max_context):
+                yield WayOut(f"--context {max_context}", "a longer context")
             case ShorterContext(max_context):
                 yield WayOut(f"--context {max_context}", "a shorter context")
             case SmallerModel(nbytes):

@@ -14,6 +14,7 @@ from engine.admission import (
     ContextOverflowError,
     DropTurns,
     InSegments,
+    LongerContext,
     LowerPrecision,
     ShorterContext,
     SmallerModel,
@@ -149,11 +150,45 @@ def test_beyond_the_positions_of_the_model_nothing_helps_but_less_text(engine: E
 def test_a_context_that_the_user_set_is_kept_and_said(engine: Engine) -> None:
     with pytest.raises(AdmissionError, match="context is set to 600") as caught:
         engine.admit(asked(MESSAGES, max_context=600))
-    (drop,) = caught.value.choices
-    assert isinstance(drop, DropTurns)
+    longer, drop = caught.value.choices
+    assert isinstance(longer, LongerContext) and isinstance(drop, DropTurns)
+    assert not caught.value.can_override  # a longer context is all that it takes
+    num_tokens = len(rendered(engine, MESSAGES))
+    assert longer.max_context % 1024 == 0 and 1024 <= longer.max_context - num_tokens - 16 < 2048
+    engine.admit(asked(MESSAGES, max_context=longer.max_context))
     kept = without_oldest(MESSAGES, drop.num_turns)
     assert len(rendered(engine, kept)) <= 360
     engine.admit(asked(kept, max_context=600))
+
+
+def test_a_longer_context_is_offered_only_where_it_fits(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_tokens = len(rendered(engine, MESSAGES)) + 16
+    set_memory(monkeypatch, nbytes(engine, EXACT, num_tokens))
+    with pytest.raises(AdmissionError, match="Allow a longer context") as caught:
+        engine.admit(asked(MESSAGES, EXACT, max_context=600))
+    longer = caught.value.choices[0]
+    assert isinstance(longer, LongerContext) and num_tokens <= longer.max_context < num_tokens + 64
+    engine.admit(asked(MESSAGES, EXACT, max_context=longer.max_context))
+    set_memory(monkeypatch, nbytes(engine, EXACT, num_tokens - 64))
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(MESSAGES, EXACT, max_context=600))
+    assert "longer context" not in str(caught.value)
+    assert caught.value.can_override
+    assert not any(isinstance(choice, LongerContext) for choice in caught.value.choices)
+
+
+def test_a_lower_precision_is_proposed_only_where_one_fits(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    num_tokens = len(rendered(engine, MESSAGES)) + 16
+    set_memory(monkeypatch, nbytes(engine, EXACT, num_tokens) - 1)
+    with pytest.raises(AdmissionError, match="choose a lower KV precision"):
+        engine.admit(asked(MESSAGES, EXACT))
+    set_memory(monkeypatch, 1000)
+    with pytest.raises(AdmissionError, match=r"1\.0 KB can be had now\. Close other programs or shorten"):
+        engine.admit(asked(MESSAGES, EXACT))
 
 
 def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> None:
@@ -161,7 +196,8 @@ def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> Non
     message = ChatMessage("user", content, (DocumentRange("paper", 0, 2000),))
     with pytest.raises(AdmissionError) as caught:
         engine.admit(asked((message,), max_context=600))
-    (segments,) = caught.value.choices
+    longer, segments = caught.value.choices
+    assert longer == LongerContext(3072)  # 2031 tokens, 16 and 1,024 for the answer, as a round number
     # 600 tokens, 16 of them for the answer, and the question with the template around: 31 bytes.
     assert segments == InSegments(-(-2000 // (600 - 150 - 31 - 130)))
 
@@ -200,13 +236,16 @@ def test_a_context_that_does_not_fit_is_refused_when_loading_and_the_present_mod
 ) -> None:
     assert engine.loaded is not None
     present = engine.loaded
-    set_room(present.plan.weights_nbytes + nbytes(engine, EXACT, 1000))
+    room = present.plan.weights_nbytes + nbytes(engine, EXACT, 1000)
+    set_room(room)
     with pytest.raises(AdmissionError, match=r"a context of 4,096 tokens") as caught:
         load(engine, path, max_context=12_288)
     assert engine.loaded is present
     lower, shorter = caught.value.choices
     assert isinstance(lower, LowerPrecision) and lower.fitting_tokens >= 4096
-    assert isinstance(shorter, ShorterContext) and 1000 <= shorter.max_context < 1100
+    assert isinstance(shorter, ShorterContext) and 900 <= shorter.max_context < 1100
+    load(engine, path, max_context=shorter.max_context)
+    set_room(room - room // 50)  # the process has grown meanwhile
     load(engine, path, max_context=shorter.max_context)
     with pytest.raises(AdmissionError):
         load(engine, path, max_context=shorter.max_context + 64)
@@ -221,7 +260,10 @@ def test_weights_that_do_not_fit_leave_a_smaller_model(
     set_room(weights // 2 + nbytes(engine, EXACT, 512))
     with pytest.raises(AdmissionError, match="or choose a smaller model") as caught:
         load(engine, path)
-    assert caught.value.choices == (SmallerModel(weights // 2),)
+    (smaller,) = caught.value.choices
+    assert isinstance(smaller, SmallerModel)
+    room = weights // 2 + nbytes(engine, EXACT, 512)
+    assert smaller.weights_nbytes == pytest.approx(weights // 2 - room / 50, abs=1)
     set_room(weights + nbytes(engine, EXACT, 512))
     load(engine, path)
 

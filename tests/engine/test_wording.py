@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import OctavoError
-from engine.wording import MOST_NBYTES, format_parameters, parse_nbytes
+from engine.wording import MOST_NBYTES, format_apart, format_parameters, parse_nbytes
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,23 @@ def test_sizes_are_powers_of_1000_and_with_an_i_of_1024(text: str, nbytes: int) 
 def test_what_is_no_size_is_refused_with_how_to_write_one(text: str) -> None:
     with pytest.raises(OctavoError, match=r"^“.{0,40}” is no size of memory; write it as 16G, 1.5GB, 800M"):
         parse_nbytes(text)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "words"),
+    [
+        (2_000_000_000, 1_300_000_000, ("2.0 GB", "1.3 GB")),
+        (1_310_000_000, 1_280_000_000, ("1.31 GB", "1.28 GB")),
+        (1_300_400_000, 1_300_000_000, ("1.3004 GB", "1.3000 GB")),
+        (450_200_000, 449_800_000, ("450.2 MB", "449.8 MB")),
+        (999, 998, ("999 bytes", "998 bytes")),
+        (7, 7, ("7 bytes", "7 bytes")),
+    ],
+)
+def test_two_sizes_are_told_so_that_they_can_be_told_apart(
+    one: int, other: int, words: tuple[str, str]
+) -> None:
+    assert format_apart(one, other) == words
 
 
 @pytest.mark.parametrize(

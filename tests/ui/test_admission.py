@@ -10,6 +10,7 @@ from engine.admission import (
     Choice,
     DropTurns,
     InSegments,
+    LongerContext,
     LowerPrecision,
     ShorterContext,
     SmallerModel,
@@ -23,6 +24,7 @@ CHOICES = (
     InSegments(3),
     DropTurns(1),
     SmallerModel(1_500_000_000),
+    LongerContext(6_144),
 )
 
 
@@ -59,6 +61,7 @@ def test_every_choice_is_a_button_that_says_what_it_does_and_tells_it(
         "Read in 3 parts",
         "Leave out the oldest turn",
         "Choose a smaller model…",
+        "Allow a context of 6,144",
         "Send anyway…",
     ]
     chosen: list[Choice] = []

@@ -3,6 +3,8 @@ from __future__ import annotations
 import pytest
 
 from app.profiles import BUILT_IN
+from engine.admission import LongerContext, LowerPrecision
+from engine.kv.precision import KVSpec
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.context_budget import ContextUse, context_note, surplus_sentence
 
@@ -13,8 +15,10 @@ def use(history: int, text: int, attachments: int = 0) -> ContextUse:
     return ContextUse(history, text, attachments, 0, LIMIT)
 
 
-def sentence(history: int, text: int, attachments: int = 0, most: int = LIMIT) -> str:
-    return surplus_sentence(use(history, text, attachments), bool(attachments), most)
+def sentence(
+    history: int, text: int, attachments: int = 0, more: LongerContext | LowerPrecision | None = None
+) -> str:
+    return surplus_sentence(use(history, text, attachments), bool(attachments), more)
 
 
 def test_what_fits_needs_no_words() -> None:
@@ -45,18 +49,21 @@ def test_only_what_helps_is_proposed(tokens: tuple[int, ...], words: str) -> Non
     assert sentence(*tokens) == words
 
 
-def test_a_lower_precision_is_proposed_only_where_it_holds_more() -> None:
-    assert "lower KV precision" not in sentence(100, 9000)
-    assert sentence(5000, 4000, most=LIMIT + 1).endswith(
-        "Shorten the message, choose a lower KV precision or start a new conversation."
-    )
-
-
-def test_a_limit_that_was_set_is_named_before_a_lower_precision() -> None:
-    short = ContextUse(5000, 4000, 0, 0, LIMIT, fitting_tokens=LIMIT + 1)
-    assert surplus_sentence(short, False, LIMIT + 1).endswith(
-        "Shorten the message, allow a longer context or start a new conversation."
-    )
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (LongerContext(10_240), "Shorten the message, allow a longer context or start a new conversation."),
+        (
+            LowerPrecision(KVSpec.parse("4"), 10_000),
+            "Shorten the message, choose a lower KV precision or start a new conversation.",
+        ),
+        (None, "Shorten the message or start a new conversation."),
+    ],
+)
+def test_more_room_is_proposed_as_it_can_be_had(
+    more: LongerContext | LowerPrecision | None, words: str
+) -> None:
+    assert sentence(5000, 4000, more=more).endswith(words)
 
 
 @pytest.mark.parametrize(

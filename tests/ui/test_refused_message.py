@@ -96,6 +96,19 @@ def test_a_long_conversation_is_refused_with_its_oldest_turns_to_leave_out_in_on
     assert len(window.chat.session.messages) == 8
 
 
+def test_a_limit_that_was_set_is_made_longer_in_one_click_where_that_fits(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.update(max_context=512)
+    ask(window, qtbot, "y" * 600)
+    assert "Shorten the message or allow a longer context." in said(window)
+    assert list(offered(window)) == ["Allow a context of 2,048"]  # about 640 tokens and 1,024 for the answer
+    offered(window)["Allow a context of 2,048"].click()
+    wait_for_answer(window, qtbot)
+    assert window.profile.value.max_context == 2_048
+    assert window.chat.session.messages[0].text == "y" * 600
+
+
 def test_a_profile_that_drops_old_turns_refuses_no_long_conversation_and_says_what_is_left_out(
     window: MainWindow, qtbot: QtBot
 ) -> None:
@@ -192,7 +205,8 @@ def test_all_is_read_again_only_where_it_fits(window: MainWindow, qtbot: QtBot) 
     window.profile.update(max_context=512)
     window.view.read_all_requested.emit()
     assert window.chat.session.context_from is not None
-    assert "the context holds 512" in window.composer._hint_line.text()
+    hint = window.composer._hint_line.text()
+    assert "the context holds 512" in hint and hint.endswith("Allow a longer context.")
     window.profile.update(max_context=None)
     window.view.read_all_requested.emit()
     assert window.chat.session.context_from is None

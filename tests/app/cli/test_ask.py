@@ -108,7 +108,7 @@ def test_a_configuration_file_names_model_precision_and_context(
     assert done.returncode == 1
     refused = json.loads(done.stdout.splitlines()[-1])
     assert "context is set to 512" in refused["message"]
-    assert [way_out["option"] for way_out in refused["helps"]] == ["--anyway"]
+    assert [way_out["option"] for way_out in refused["helps"]] == ["--context 2048"]
     done = subprocess.run([*command, "word " * 600, "--context", "1024"], capture_output=True, text=True)
     assert json.loads(done.stdout.splitlines()[-1])["event"] == "finished"
 
