@@ -79,7 +79,6 @@ class InspectorController(QObject):
     def _take_limits(self, settings: Settings) -> None:
         self.watch.limits = settings.memory
         self._pane.memory.set_limits(settings.memory)
-        self._pane.set_model(self._engine.loaded)  # what fits depends on the limits
 
     def _on_limits(self, limits: MemoryLimits) -> None:
         self._settings.update(memory=limits)

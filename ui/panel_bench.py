@@ -32,6 +32,8 @@ FRAMES = 300
 FRAMES_PER_S = 30
 _WIDTH = 300
 _PAGES, _PAGE_TOKENS = 4096, 256
+_READ_MUCH = 16
+"""One page of so many is read much."""
 _TOKENS = (1,) * _PAGE_TOKENS
 _BITS = {layer: (BitsPair(4, 4),) * 8 for layer in range(36)}
 _MB = 1_000_000
@@ -91,11 +93,12 @@ def memory_scene(name: str, *, frames_per_sample: int) -> Scene:
 def pages_scene(name: str, *, frames_per_map: int) -> Scene:
     """Return the Pages panel with thousands of pages, an eighth of which change with each map."""
     panel = PagesPanel()
-    panel.set_pages(_page_map(0), True)
+    maps = [_page_map(number) for number in range(_READ_MUCH)]  # making one is the engine's work
+    panel.set_pages(maps[0], True)
 
     def step(frame: int) -> None:
         if frame % frames_per_map == 0:
-            panel.set_pages(_page_map(frame), True)
+            panel.set_pages(maps[frame // frames_per_map % len(maps)], True)
 
     return Scene(name, panel, step)
 
@@ -103,8 +106,9 @@ def pages_scene(name: str, *, frames_per_map: int) -> Scene:
 def measure(scene: Scene) -> Cost:
     """Paint a scene 300 times."""
     panel = scene.panel
-    panel.resize(_WIDTH, panel.sizeHint().height())
+    panel.resize(_WIDTH, 1)
     panel.show()
+    panel.resize(_WIDTH, panel.sizeHint().height())
     QApplication.processEvents()
     image = QImage(panel.size(), QImage.Format.Format_RGB32)
     panel.render(image, QPoint())
@@ -157,7 +161,7 @@ def _sample(second: int) -> MemorySample:
 
 def _page_map(frame: int) -> PageMap:
     """Return a long document and an answer; every sixteenth page, another one each time, is read much."""
-    pages = tuple(_page(number, is_hot=number % 16 == frame % 16) for number in range(_PAGES))
+    pages = tuple(_page(number, is_hot=number % _READ_MUCH == frame % _READ_MUCH) for number in range(_PAGES))
     tokens = _PAGES * _PAGE_TOKENS
     spans = (
         TextSpan(SpanKind.DOCUMENT, "A long document", 0, tokens // 2),

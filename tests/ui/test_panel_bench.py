@@ -25,7 +25,9 @@ def test_scenes_change_what_their_panel_shows(qapp: QApplication, monkeypatch: p
     monkeypatch.setattr(panel_bench, "FRAMES", 2)
     for scene in panel_bench.scenes():
         panel_bench.measure(scene)
+        scene.panel.show()
         before = scene.panel.grab().toImage()
         for frame in range(panel_bench.FRAMES_PER_S, 2 * panel_bench.FRAMES_PER_S):
             scene.step(frame)
         assert scene.panel.grab().toImage() != before, scene.name
+        scene.panel.hide()

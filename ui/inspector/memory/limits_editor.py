@@ -142,7 +142,7 @@ class LimitsEditor(QWidget):
         room = self.limits.most_nbytes or self._total_nbytes
         if room and nbytes > room // 2:
             nbytes = room // 2
-            word = f"At most half can be kept free: {format_nbytes(nbytes)}."
+            word = f"{word} At most half can be kept free: {format_nbytes(nbytes)}.".lstrip()
         self._change(dataclasses.replace(self.limits, reserve_nbytes=nbytes), word)
 
     def _set_share(self, percent: int) -> None:
@@ -175,6 +175,7 @@ def _gigabytes(name: str) -> QDoubleSpinBox:
 
 def _prepare(spin: QAbstractSpinBox, name: str) -> None:
     spin.setKeyboardTracking(False)
+    spin.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
     spin.setAccessibleName(name)
     spin.setFixedWidth(_FIELD_WIDTH)
     spin.lineEdit().setTextMargins(7, 0, 7, 0)

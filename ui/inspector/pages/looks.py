@@ -21,6 +21,8 @@ _WIDEST = 8
 class PageState(enum.Enum):
     """Where a page is kept; the value is its name for people."""
 
+    __hash__ = object.__hash__  # enum's own is Python and is asked thousands of times a map
+
     HOT = "hot"
     WARM = "warm"
     COLD = "cold"
@@ -30,9 +32,6 @@ class PageState(enum.Enum):
     def role(self) -> str:
         """The role of its colour in `Palette`."""
         return "tier_disk" if self is PageState.DISK else f"tier_{self.value}"
-
-
-STATE_OF = {Tier.HOT: PageState.HOT, Tier.WARM: PageState.WARM, Tier.COLD: PageState.COLD}
 
 
 class CellLook(NamedTuple):
@@ -53,7 +52,11 @@ class CellLook(NamedTuple):
 
 def state_of(page: PageInfo) -> PageState:
     """Return where a page is kept."""
-    return PageState.DISK if page.is_on_disk else STATE_OF[page.tier]
+    if page.is_on_disk:
+        return PageState.DISK
+    if page.tier is Tier.COLD:
+        return PageState.COLD
+    return PageState.WARM if page.tier is Tier.WARM else PageState.HOT
 
 
 def cell_looks(page_map: PageMap) -> list[CellLook]:

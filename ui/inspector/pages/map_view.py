@@ -89,25 +89,29 @@ class PageMapView(QWidget):
     def set_cells(self, groups: tuple[PageGroup, ...], looks: Sequence[CellLook], open_fill: float) -> None:
         """Show pages, and behind them the open page if `open_fill`, its filled share, is not 0.
 
-        Only cells that look other than before are painted again, while the groups stay.
+        While the groups stay, only the rows between cells that look other than before are painted again.
         """
         former, self._looks = self._looks, looks
-        is_same = groups == self._groups and len(former) == len(looks)
         was_fill, self._open_fill = self._open_fill, open_fill
-        if is_same:
+        if groups == self._groups and len(former) == len(looks):
             changed = [at for at, pair in enumerate(zip(former, looks, strict=True)) if pair[0] != pair[1]]
             if was_fill != open_fill:
                 changed.append(len(looks))
-            for index in changed if len(changed) < len(looks) // 4 else ():
-                self.update(self._grid.rect(index))
-            if len(changed) >= len(looks) // 4 and changed:
-                self.update()
+            if changed:
+                self.update(self._span(changed[0], changed[-1]))
             return
         self._groups = groups
         self._lay_out(self.width())
         self._clamp()
         self.updateGeometry()
         self.update()
+
+    def _span(self, first: int, last: int) -> QRect:
+        """Return the least area with all cells from one to another."""
+        above, below = self._grid.rect(first), self._grid.rect(last)
+        if above.top() == below.top():
+            return above.united(below)
+        return QRect(0, above.top(), self.width(), below.bottom() + 1 - above.top())
 
     def cell_rect(self, index: int) -> QRect:
         """Return where a cell lies in this widget."""

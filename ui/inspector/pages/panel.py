@@ -135,7 +135,7 @@ class PagesPanel(QWidget):
             }
 
     def _empty_words(self) -> str:
-        if self._pages is None or not cell_tokens(self._pages):
+        if self._pages is None or not (self._pages.pages or self._pages.open_tokens):
             return _NO_MODEL if self._loaded is None else _NO_CONVERSATION
         return "" if self._pages.is_paged else _NO_PAGES
 

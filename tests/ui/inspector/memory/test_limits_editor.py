@@ -61,7 +61,7 @@ def test_what_cannot_be_is_corrected_with_a_word(editor: LimitsEditor) -> None:
     assert editor.word == "This computer has 16.0 GB."
     editor._most.setValue(0.2)
     assert editor.limits.most_nbytes == 1 * GB
-    assert editor.word.endswith("half can be kept free: 500 MB.")
+    assert editor.word == "Octavo needs 1.0 GB at least. At most half can be kept free: 500 MB."
     assert editor.limits.reserve_nbytes == GB // 2
     editor._share.setValue(3)
     assert editor.limits.safe_share == 0.1
