@@ -107,7 +107,7 @@ class EngineThread(QObject):
     def unload(self) -> None:
         """Eject the model; what runs now is stopped first."""
         self._worker.cancel_all()
-        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.unload())
+        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.unload(), is_stoppable=False)
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> None:
         """Answer the message `leaf_id`."""
@@ -125,7 +125,9 @@ class EngineThread(QObject):
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory of a conversation back that is no more, when what runs now is done."""
-        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.forget(conversation_id))
+        self._worker.put(
+            Priority.CONTROL, lambda cancel: self._worker.forget(conversation_id), is_stoppable=False
+        )
 
     def relieve(self) -> None:
         """Have the guard's ladder carried out, when it has moved; a reply that runs does that by itself."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import math
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,14 +24,12 @@ from engine.guard import Guard, GuardAction
 from engine.kv.precision import KVSpec, PrecisionError
 from engine.memory_limits import MemoryLimits
 from ui.engine_state import EngineState, Failure, failure_of
+from ui.page_telling import PageTelling
 from ui.request_queue import Priority, Request, RequestQueue, Run
 
 __all__ = ["EngineState", "EngineWorker", "Failure"]
 
 log = logging.getLogger(__name__)
-
-PAGES_INTERVAL_S = 0.5
-"""The pages are told twice a second at most."""
 
 
 class EngineWorker(QThread):
@@ -43,7 +39,6 @@ class EngineWorker(QThread):
         guard: says how short memory is; any thread may use it.
         wanted_kv: the precision that the user wants now, set by the window's thread.
         limits: the memory that the user allows, set by the window's thread.
-        watches_pages: whether the pages are shown now, set by the window's thread.
     """
 
     state_changed = Signal(object)
@@ -68,15 +63,13 @@ class EngineWorker(QThread):
         self.guard = Guard()
         self.wanted_kv = DEFAULT_KV
         self.limits = MemoryLimits()
-        self.watches_pages = False
         self._paths = paths
         self._requests = RequestQueue()
         self._lock = threading.Lock()
         self._kv_waits = False
         self._relief_waits = False
-        self._pages_due = False
-        self._pages_told_s = -math.inf
         self._held_by = 0
+        self._pages = PageTelling(self._tell_pages)
         self._text: list[str] = []
         self._engine: Engine
         self._chat: ChatService
@@ -104,9 +97,9 @@ class EngineWorker(QThread):
 
     def watch_pages(self, watches: bool) -> None:
         """Have the pages told when they change, or no longer."""
-        self.watches_pages = watches
+        self._pages.is_watched = watches
         if watches:
-            self.put(Priority.CONTROL, lambda cancel: self._pages_changed(), is_stoppable=False)
+            self.put(Priority.CONTROL, lambda cancel: self._pages.changed(), is_stoppable=False)
 
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""
@@ -151,10 +144,10 @@ class EngineWorker(QThread):
 
     def _next(self) -> Request:
         """Return the next request; pages that are still to be told do not wait for it."""
-        request = self._requests.get(max(0.0, self._pages_wait_s) if self._pages_due else None)
+        request = self._requests.get(self._pages.due_in_s)
         while request is None:
-            self._tell_pages()
-            request = self._requests.get()
+            self._pages.tell()
+            request = self._requests.get(self._pages.due_in_s)
         return request
 
     def _serve(self, request: Request, run: Run) -> None:
@@ -215,7 +208,7 @@ class EngineWorker(QThread):
         changed = self._engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
             self.kv_changed.emit(self._held_by, changed)
-            self._pages_changed()
+            self._pages.changed()
 
     def relieve(self) -> None:
         """Carry out the guard's ladder between replies."""
@@ -226,20 +219,20 @@ class EngineWorker(QThread):
             self.guard_acted.emit(action)
         if actions:
             self.kv_changed.emit(self._held_by, self._engine.held())
-            self._pages_changed()
+            self._pages.changed()
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory of a conversation back."""
         self._engine.forget(conversation_id)
         if conversation_id == self._held_by:
             self.kv_changed.emit(conversation_id, None)
-            self._pages_changed()
+            self._pages.changed()
 
     def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
         """Pin a page, if the conversation is the one in hand."""
         if conversation_id == self._held_by:
             self._engine.pin(page_number, pinned)
-            self._pages_changed()
+            self._pages.changed()
 
     def rebuild(self, conversation_id: int, cancel: CancelToken) -> None:
         """Read a conversation again exactly, if it is the one in hand, and tell of the progress."""
@@ -252,24 +245,11 @@ class EngineWorker(QThread):
                     self.rebuild_progress.emit(conversation_id, event)
                 else:
                     self.kv_changed.emit(conversation_id, event)
-                self._pages_changed()
+                self._pages.changed()
         finally:
             self.kv_changed.emit(conversation_id, self._engine.held())
 
-    @property
-    def _pages_wait_s(self) -> float:
-        """Seconds until the pages may be told again."""
-        return self._pages_told_s + PAGES_INTERVAL_S - time.monotonic()
-
-    def _pages_changed(self) -> None:
-        """Tell the pages while they are watched, or have them told when it is time for that again."""
-        self._pages_due = self.watches_pages
-        if self._pages_due and self._pages_wait_s <= 0:
-            self._tell_pages()
-
     def _tell_pages(self) -> None:
-        self._pages_due = False
-        self._pages_told_s = time.monotonic()
         self.pages_changed.emit(self._held_by, self._engine.page_map())
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
@@ -292,10 +272,12 @@ class EngineWorker(QThread):
                     self.reply_started.emit(message)
                 case SegmentProgress():
                     self.prefill_progress.emit(message_id, event)
+                    continue  # the part may not be in hand yet
                 case PrefillProgress():
                     self._held_by = conversation_id
                     self.prefill_progress.emit(message_id, event)
                 case CacheChanged():
+                    self._held_by = conversation_id
                     self.kv_changed.emit(conversation_id, event)
                 case GuardAction():
                     self.guard_acted.emit(event)
@@ -304,7 +286,7 @@ class EngineWorker(QThread):
                         self._text.append(text)
                 case ReplyEnded():
                     self._ended(event)
-            self._pages_changed()
+            self._pages.changed()
 
     def _ended(self, event: ReplyEnded) -> None:
         self.kv_changed.emit(self._held_by, self._engine.held())

@@ -176,7 +176,7 @@ def test_pages_are_told_twice_a_second_at_most(
     qtbot: QtBot, engine: EngineThread, store: ConversationStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr("ui.engine_worker.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ui.page_telling.time.monotonic", lambda: now[0])
     asked, told = question(store), []
     engine.pages_changed.connect(lambda conversation_id, pages: told.append(pages))
     with qtbot.waitSignal(engine.pages_changed, timeout=WAIT_MS):
@@ -205,3 +205,31 @@ def test_a_conversation_is_read_again_and_tells_how_far_it_is(
     assert reply.stats is not None and reply.stats.kv_usage is not None
     assert reply.stats.kv_usage.num_below == 0
     assert reply.stats.reused_tokens == reply.stats.prompt_tokens - 1
+
+
+def test_a_stop_does_not_keep_a_deleted_conversation_in_memory(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore
+) -> None:
+    deleted = question(store)
+    answer(qtbot, engine, deleted)
+    forgotten: list[int] = []
+    engine.kv_changed.connect(lambda number, changed: changed is None and forgotten.append(number))
+    engine.guard.height = GuardStep.PAUSE
+    with qtbot.waitSignal(engine.reply_started, timeout=WAIT_MS):
+        engine.reply(deleted.conversation_id, deleted.id, LONG)
+    engine.forget(deleted.conversation_id)
+    engine.stop()
+    qtbot.waitUntil(lambda: bool(forgotten), timeout=WAIT_MS)
+    assert forgotten == [deleted.conversation_id]
+
+
+def test_a_stop_does_not_keep_a_model_that_was_ejected(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore
+) -> None:
+    asked = question(store)
+    engine.guard.height = GuardStep.PAUSE
+    with qtbot.waitSignal(engine.reply_started, timeout=WAIT_MS):
+        engine.reply(asked.conversation_id, asked.id, LONG)
+    with qtbot.waitSignal(engine.model_unloaded, timeout=WAIT_MS):
+        engine.unload()
+        engine.stop()
