@@ -5,7 +5,7 @@ from pathlib import Path
 
 import mlx.core as mx
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from engine.backend import Backend, Device
@@ -272,6 +272,7 @@ SPECS = st.builds(
 )
 
 
+@settings(max_examples=50)
 @given(INFOS, SPECS, st.integers(0, 4 * GIB), st.integers(0, GIB), st.integers(0, GIB))
 def test_less_memory_never_makes_room_for_more(
     info: ModelInfo, kv: KVSpec, room_nbytes: int, less: int, reserve: int
@@ -297,6 +298,8 @@ def test_less_memory_never_makes_room_for_more(
         assert plan.kv_nbytes <= plan.kv_budget_nbytes or not plan.fitting_tokens
 
 
+@settings(max_examples=40)
+@example(with_own(paged_layers=2), 0, 3, 990_701)
 @given(INFOS, st.integers(0, 5), st.integers(0, 5), st.integers(0, 4 * GIB))
 def test_fewer_bits_never_leave_room_for_less(info: ModelInfo, hot: int, warm: int, room_nbytes: int) -> None:
     fitting = [
@@ -311,10 +314,12 @@ def test_fewer_bits_never_leave_room_for_less(info: ModelInfo, hot: int, warm: i
     ]
     in_theory = [plan.theoretical_tokens for plan in fitting]
     assert in_theory == sorted(in_theory)
-    exact, *quantized = [plan.fitting_tokens for plan in fitting]
-    assert quantized == sorted(quantized)
-    # At 16 bits no page passes from one pool to another, which takes the room of one.
-    assert exact <= quantized[0] + 256
+    exact, at_8, *lower = [plan.fitting_tokens for plan in fitting]
+    assert lower == sorted(lower)
+    # A page that passes from one pool to another takes the room of one. At 16 bits none does, and where no
+    # page is hot none does at 8, which warm pages have as well.
+    assert exact <= at_8 + 256
+    assert at_8 <= lower[0] + (0 if hot else 256)
 
 
 def test_a_float32_model_computes_in_float32_everywhere(tmp_path: Path) -> None:

@@ -223,6 +223,6 @@ def test_from_whatever_height_calm_leads_back_to_nothing(letters: list[str], goe
     if goes_on:
         guard.go_on()
     calm_s = int((CALM_S * MAX_CAUTION + 1) * len(GuardStep))
-    for second in range(0, calm_s, 5):
+    for second in range(0, calm_s, 9):
         guard.take(sample(PressureLevel.NORMAL, 60 + second))
     assert guard.height is GuardStep.NONE

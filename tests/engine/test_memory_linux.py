@@ -85,7 +85,7 @@ def test_small_buffers_of_mlx_go_back_to_the_system() -> None:
     """Every second one stays, so that the heap cannot shrink from its end alone."""
     import mlx.core as mx
 
-    buffers = [mx.zeros(4000) + 1 for _ in range(8000)]
+    buffers = [mx.zeros(4000) + 1 for _ in range(3000)]
     mx.eval(buffers)
     kept = buffers[::2]
     del buffers

@@ -17,7 +17,7 @@ from engine.monitor import IDLE_AFTER_S, MemoryMonitor
 from tests.engine.memory_samples import GB, MB, reading
 
 WAIT_S = 10.0
-SHORT_S = 0.001
+SHORT_S = 0.0001
 
 Started = Callable[..., MemoryMonitor]
 
