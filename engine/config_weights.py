@@ -14,6 +14,7 @@ from mlx_lm.utils import _compressed_tensors_quantization
 from engine.errors import ModelError, UnsupportedModelError
 from engine.folder import Config, quantization, text_config
 from engine.parameters import named_parameters
+from engine.wording import first_line
 
 _MICROSCALED = {
     "mxfp4": {"group_size": 32, "bits": 4, "mode": "mxfp4"},
@@ -81,7 +82,8 @@ def _quantize(module: nn.Module, settings: Config, name: str) -> None:
         predicate = _predicate(module, settings, group_size)
         nn.quantize(module, group_size, bits, mode=mode, class_predicate=predicate)
     except Exception as error:
-        raise ModelError(f"{name} has a config.json whose quantization cannot be: {error}") from error
+        reason = f"it names no {error.args[0]}" if isinstance(error, KeyError) else first_line(error)
+        raise ModelError(f"{name} has a config.json whose quantization cannot be: {reason}.") from error
 
 
 def _scheme(settings: Config, name: str) -> Config | None:

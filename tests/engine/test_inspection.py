@@ -332,7 +332,7 @@ def test_formats_of_other_programs_leave_out_what_their_configs_name(
         ({"vocab_size": 10**12}, r"its vocab_size of 1,000,000,000,000 cannot be"),
         ({"hidden_size": "many"}, "mlx-lm cannot make a llama model of this config"),
         ({"quantization": {"group_size": 64, "bits": 7}}, "whose quantization cannot be"),
-        ({"quantization": {"bits": 4}}, "whose quantization cannot be"),
+        ({"quantization": {"bits": 4}}, r"whose quantization cannot be: it names no group_size\."),
         ({"quantization_config": {"quant_method": "quip"}}, "quantized by quip"),
         ({"quantization_config": {"quant_method": ["gptq"]}}, r"quantized by \['gptq'\]"),
         ({"rope_scaling": YARN | {"factor": 1e30}}, r"context of 5.12e\+32 tokens cannot be"),
