@@ -34,6 +34,7 @@ _WIDTH = 300
 _PAGES, _PAGE_TOKENS = 4096, 256
 _READ_MUCH = 16
 """One page of so many is read much."""
+_MAPS = 4
 _TOKENS = (1,) * _PAGE_TOKENS
 _BITS = {layer: (BitsPair(4, 4),) * 8 for layer in range(36)}
 _MB = 1_000_000
@@ -93,7 +94,7 @@ def memory_scene(name: str, *, frames_per_sample: int) -> Scene:
 def pages_scene(name: str, *, frames_per_map: int) -> Scene:
     """Return the Pages panel with thousands of pages, an eighth of which change with each map."""
     panel = PagesPanel()
-    maps = [_page_map(number) for number in range(_READ_MUCH)]  # making one is the engine's work
+    maps = [_page_map(number) for number in range(_MAPS)]  # making one is the engine's work
     panel.set_pages(maps[0], True)
 
     def step(frame: int) -> None:

@@ -12,6 +12,7 @@ def test_each_panel_has_a_line_with_its_cost(
     qapp: QApplication, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(panel_bench, "FRAMES", 3)
+    monkeypatch.setattr(panel_bench, "_PAGES", 400)
     panel_bench.main()
     lines = capsys.readouterr().out.splitlines()
     assert [line.split("  ")[0] for line in lines] == [scene.name for scene in panel_bench.scenes()]
@@ -23,6 +24,7 @@ def test_each_panel_has_a_line_with_its_cost(
 
 def test_scenes_change_what_their_panel_shows(qapp: QApplication, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(panel_bench, "FRAMES", 2)
+    monkeypatch.setattr(panel_bench, "_PAGES", 400)
     for scene in panel_bench.scenes():
         panel_bench.measure(scene)
         scene.panel.show()

@@ -169,9 +169,10 @@ class CurvePainter:
         for x in range(plot.left(), plot.right(), 2 * _DASH):
             self._painter.fillRect(x, y, _DASH, 1, danger)
         self._painter.setPen(danger)
-        self._painter.drawText(
-            plot.left() + 4, y + self._painter.fontMetrics().ascent() + 1, marks.limit_name
-        )
+        metrics = self._painter.fontMetrics()
+        above, below = y - metrics.descent() - 1, y + metrics.ascent() + 1
+        baseline = above if above - metrics.ascent() >= plot.top() else below
+        self._painter.drawText(plot.left() + 4, baseline, marks.limit_name)
 
     def _draw_events(self, columns: Columns, marks: CurveMarks) -> None:
         plot = self._places.plot

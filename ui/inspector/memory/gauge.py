@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QSizePolicy, QVBoxLay
 
 from engine.memory import MemorySample, PressureLevel
 from engine.wording import format_nbytes
-from ui.inspector.memory.scale import axis_text
 from ui.plain_text import plain_label
 from ui.theme import Theme
 
@@ -32,8 +31,6 @@ class PressureGauge(QFrame):
         self._icon = QLabel()
         self._word = plain_label("Not measured yet")
         self._word.setProperty("kind", "heading")
-        self._free = plain_label()
-        self._free.setProperty("kind", "muted")
         self._bar = _MemoryBar()
         self._use = plain_label(wraps=True)
         self._use.setProperty("kind", "muted")
@@ -49,10 +46,11 @@ class PressureGauge(QFrame):
         self._sample = sample
         octavo, total = sample.process_nbytes, sample.total_nbytes
         others = max(0, total - sample.available_nbytes - octavo)
-        self._free.setText(_free_text(sample))
-        self._free.setVisible(sample.level is not PressureLevel.NORMAL)  # else the reason says it
         limit = "" if self._limit_nbytes is None else f" of your {format_nbytes(self._limit_nbytes)}"
-        self._use.setText(f"Octavo {format_nbytes(octavo)}{limit}, others {format_nbytes(others)}")
+        # While there is enough, the reason says what is free.
+        is_short = sample.level is not PressureLevel.NORMAL
+        free = f", free {format_nbytes(sample.available_nbytes)}" if is_short else ""
+        self._use.setText(f"Octavo {format_nbytes(octavo)}{limit}, others {format_nbytes(others)}{free}")
         self._reason.setText(_sentence(sample.reason))
         self._use.show()
         self._reason.setVisible(bool(sample.reason))
@@ -72,7 +70,6 @@ class PressureGauge(QFrame):
         head.setSpacing(8)
         head.addWidget(self._icon)
         head.addWidget(self._word, 1)
-        head.addWidget(self._free)
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(6)
         self._column.addLayout(head)
@@ -95,13 +92,6 @@ class PressureGauge(QFrame):
             for widget in (self, self._word):
                 widget.style().unpolish(widget)
                 widget.style().polish(widget)
-
-
-def _free_text(sample: MemorySample) -> str:
-    """Return what is free of how much, the unit said once where it is the same."""
-    free, total = axis_text(sample.available_nbytes), axis_text(sample.total_nbytes)
-    number, unit = free.split()
-    return f"{number if total.endswith(unit) else free} of {total} free"
 
 
 def _sentence(words: str) -> str:

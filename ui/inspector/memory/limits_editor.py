@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QLabel,
     QPushButton,
-    QSpinBox,
     QVBoxLayout,
     QWidget,
 )
@@ -50,11 +49,12 @@ class LimitsEditor(QWidget):
         self._most.valueChanged.connect(lambda value: self._set_most(round(value * _GB)))
         self._reserve = _gigabytes("Memory kept free")
         self._reserve.valueChanged.connect(lambda value: self._set_reserve(round(value * _GB)))
-        self._share = QSpinBox()
+        self._share = QDoubleSpinBox()
         self._share.setRange(0, 999)
+        self._share.setDecimals(0)
         self._share.setSuffix(" %")
         _prepare(self._share, "Safe share of the KV budget")
-        self._share.valueChanged.connect(self._set_share)
+        self._share.valueChanged.connect(lambda value: self._set_share(round(value)))
         self._word = plain_label(wraps=True)
         self._word.setProperty("kind", "warning")
         self._word.setAccessibleName("What was corrected")
@@ -175,7 +175,6 @@ def _gigabytes(name: str) -> QDoubleSpinBox:
 
 def _prepare(spin: QAbstractSpinBox, name: str) -> None:
     spin.setKeyboardTracking(False)
-    spin.setButtonSymbols(QAbstractSpinBox.ButtonSymbols.NoButtons)
     spin.setAccessibleName(name)
     spin.setFixedWidth(_FIELD_WIDTH)
     spin.lineEdit().setTextMargins(7, 0, 7, 0)

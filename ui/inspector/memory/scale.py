@@ -10,6 +10,8 @@ from engine.wording import format_nbytes
 _LEAST_TOP = 100e6
 _HEADROOM = 1.12
 _LIMIT_NEAR = 1.6
+_LIMIT_HEADROOM = 1.15
+"""Room for the words above the line of the limit, which may not stand on the curve."""
 _MOST_TICKS = 4
 
 
@@ -25,7 +27,7 @@ def byte_scale(peak: float, limit: float) -> ByteScale:
     """Return an axis that holds `peak`, and `limit` as well where that is not far above."""
     wanted = max(_LEAST_TOP, peak * _HEADROOM)
     if limit <= wanted * _LIMIT_NEAR:
-        wanted = max(wanted, limit * 1.05)
+        wanted = max(wanted, limit * _LIMIT_HEADROOM)
     step = _step(wanted / _MOST_TICKS)
     top = math.ceil(wanted / (step / 2)) * step / 2
     return ByteScale(top, tuple(step * number for number in range(1, int(top / step) + 1)))

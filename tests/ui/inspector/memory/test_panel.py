@@ -95,12 +95,19 @@ def test_pressure_is_told_in_a_word_a_picture_and_a_sentence(
 
 
 def test_free_memory_and_shares_are_told(panel: MemoryPanel, watch: MemoryWatch) -> None:
-    short = PressureLevel.WARNING
-    send(watch, available_nbytes=5 * GB, level=short)
-    assert "5 of 16 GB free" in words(panel.gauge)
+    send(watch, available_nbytes=5 * GB)
     assert "Octavo 3.0 GB, others 8.0 GB" in words(panel.gauge)
-    send(watch, time_s=LATER_S + 1, available_nbytes=310_000_000, level=short)
-    assert "310 MB of 16 GB free" in words(panel.gauge)
+    send(watch, time_s=LATER_S + 1, available_nbytes=310_000_000, level=PressureLevel.WARNING)
+    assert "Octavo 3.0 GB, others 12.7 GB, free 310 MB" in words(panel.gauge)
+
+
+def test_a_notice_of_short_memory_fits_into_the_narrowest_pane(
+    panel: MemoryPanel, watch: MemoryWatch
+) -> None:
+    panel.set_limits(MemoryLimits(most_nbytes=850_000_000))
+    sizes = {"total_nbytes": 25_300_000_000, "available_nbytes": 18_600_000_000}
+    send(watch, level=PressureLevel.CRITICAL, **sizes)
+    assert panel.minimumSizeHint().width() <= panel.width()
 
 
 def test_free_memory_is_said_once_while_there_is_enough(panel: MemoryPanel, watch: MemoryWatch) -> None:
