@@ -139,9 +139,9 @@ class ChatService:
         started = self._store.begin_reply(conversation_id, leaf_id, self._engine.loaded.info.name)
         if context.first_id is not None and context.first_id != known:
             self._remember(conversation_id, context)
-        yield ReplyStarted(started)
         reply = _ReplyInProgress(self._store, started)
         try:
+            yield ReplyStarted(started)
             for event in events:
                 if isinstance(event, TurnsLeftOut):
                     context = context.without(event.num_turns)

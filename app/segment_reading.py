@@ -196,18 +196,7 @@ class SegmentReading:
 
     def _ended(self, reason: StopReason) -> Finished:
         """Return the end of an answer to which the model wrote nothing."""
-        stats = self._stats or GenerationStats(
-            prompt_tokens=0,
-            reused_tokens=0,
-            completion_tokens=0,
-            ttft_s=0.0,
-            prefill_tps=0.0,
-            decode_tps=0.0,
-            kv=str(self._plan.request.kv),
-            kv_usage=None,
-            peak_nbytes=0,
-            stop_reason=reason,
-        )
+        stats = self._stats or GenerationStats.of_nothing(self._plan.request.kv, reason)
         elapsed_s = time.perf_counter() - self._started_s
         return Finished(self._with_parts(stats, ttft_s=elapsed_s, completion_tokens=0, stop_reason=reason))
 

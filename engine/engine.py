@@ -97,7 +97,7 @@ class Engine:
 
         Raises:
             AdmissionError: it does not fit into the memory that there is now, even without the present one,
-                which stays.
+                which stays; unless its memory was taken by others the moment that it was given back.
             ModelError: the model cannot be read or is not supported: the present one stays.
             Cancelled: the user stopped it: nothing is loaded then, or still the present one where it was
                 stopped before that had to make room.
@@ -210,8 +210,10 @@ class Engine:
         """Return the precision and the figures of the conversation in hand, None where there is none."""
         return None if self._session is None else self._session.held()
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged]:
+    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged | GuardAction]:
         """Read the conversation in hand again exactly: lost bits come back. Return how far that is.
+
+        While memory is short, other conversations leave it, and pages go to the bits of the settings early.
 
         Raises:
             ModelError: no model is loaded.

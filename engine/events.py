@@ -88,6 +88,22 @@ class GenerationStats:
     left_out_turns: int = 0
     segments: int = 0
 
+    @classmethod
+    def of_nothing(cls, kv: KVSpec, reason: StopReason) -> GenerationStats:
+        """Return the figures of a reply for which nothing was read."""
+        return cls(
+            prompt_tokens=0,
+            reused_tokens=0,
+            completion_tokens=0,
+            ttft_s=0.0,
+            prefill_tps=0.0,
+            decode_tps=0.0,
+            kv=str(kv),
+            kv_usage=None,
+            peak_nbytes=0,
+            stop_reason=reason,
+        )
+
 
 @dataclass(frozen=True)
 class CacheChanged:

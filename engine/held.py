@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.errors import Cancelled
 from engine.kv.blob import BlobError
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageCounters
 from engine.spill import SpilledSequence, SpillFolder
 
 log = logging.getLogger(__name__)
+
+Check = Callable[[], None]
+"""Looks for a stop; it raises `Cancelled` to leave, and every sequence is then where it was or where it was
+to go."""
+
+
+def _go_on() -> None:
+    """Be no reason to stop."""
 
 
 @dataclass(eq=False)
@@ -69,16 +79,19 @@ class HeldSequences:
         held = self._held.get(conversation_id)
         return None if held is None or held.spilled else held.cache
 
-    def take(self, conversation_id: int) -> SequenceCache | None:
+    def take(self, conversation_id: int, check: Check = _go_on) -> SequenceCache | None:
         """Return a conversation's sequence as it was left, from disk if it is there; None where none is held.
 
         It is in hand then. The one that was, becomes idle.
+
+        Raises:
+            Cancelled: `check` says so; what is on disk stays there.
         """
         held = self._held.pop(conversation_id, None)
         self.conversation_id = conversation_id
         if held is None:
             return None
-        if held.spilled is not None and not self._restore(conversation_id, held, held.spilled):
+        if held.spilled is not None and not self._restore(conversation_id, held, held.spilled, check):
             return None
         self._held[conversation_id] = held  # the last one is the one that was in hand last
         return held.cache
@@ -99,10 +112,13 @@ class HeldSequences:
         if conversation_id == self.conversation_id:
             self.conversation_id = None
 
-    def make_room(self, nbytes: int, conversation_id: int | None = None) -> int:
+    def make_room(self, nbytes: int, conversation_id: int | None = None, check: Check = _go_on) -> int:
         """Spill idle sequences until so many bytes are free; return the bytes that this gave back.
 
         With `conversation_id` that one is spared, as it is about to be taken, and not the one in hand.
+
+        Raises:
+            Cancelled: `check` says so.
         """
         spared = self.conversation_id if conversation_id is None else conversation_id
         freed = 0
@@ -110,12 +126,16 @@ class HeldSequences:
             if freed >= nbytes:
                 break
             if number != spared and held.spilled is None:
-                freed += self._spill(number, held)
+                freed += self._spill(number, held, check)
         return freed
 
-    def spill_idle(self) -> int:
-        """Spill all idle sequences; return the bytes that this gave back."""
-        return self.make_room(self.idle_nbytes)
+    def spill_idle(self, check: Check = _go_on) -> int:
+        """Spill all idle sequences; return the bytes that this gave back.
+
+        Raises:
+            Cancelled: `check` says so.
+        """
+        return self.make_room(self.idle_nbytes, check=check)
 
     def count_hits(self, num_pages: int) -> None:
         """Count pages that a reply found in memory."""
@@ -135,14 +155,14 @@ class HeldSequences:
             if conversation_id != self.conversation_id and held.spilled is None
         ]
 
-    def _spill(self, conversation_id: int, held: _Held) -> int:
+    def _spill(self, conversation_id: int, held: _Held, check: Check) -> int:
         """Take a sequence out of memory, to disk where that is possible; return the bytes it had."""
         held.nbytes, num_pages = held.cache.nbytes, held.cache.num_pages
         if self._folder is None or not held.cache.can_move:
             self._give_up(conversation_id, held, "its keys and values cannot go to disk")
             return held.nbytes
         try:
-            held.spilled = self._folder.spill(held.cache)
+            held.spilled = self._folder.spill(held.cache, check)
         except OSError as error:
             self._give_up(conversation_id, held, error)
             return held.nbytes
@@ -150,15 +170,18 @@ class HeldSequences:
         log.info("Spilled conversation %d: %d pages", conversation_id, num_pages)
         return held.nbytes
 
-    def _restore(self, conversation_id: int, held: _Held, spilled: SpilledSequence) -> bool:
+    def _restore(self, conversation_id: int, held: _Held, spilled: SpilledSequence, check: Check) -> bool:
         assert self._folder is not None
         try:
-            self._folder.restore(spilled, held.cache)
+            self._folder.restore(spilled, held.cache, check)
+        except Cancelled:
+            self._held[conversation_id] = held
+            raise
         except (OSError, BlobError) as error:
             self._give_up(conversation_id, held, error)
             return False
         except BaseException:
-            held.cache.close()
+            self._drop(held)
             raise
         held.spilled = None
         self._count(restores=held.cache.num_pages)

@@ -92,12 +92,12 @@ class ReplyRelief:
     Args:
         guard: says how high.
         cache: the conversation that is answered.
-        spill_idle: takes other conversations out of memory.
+        held: the conversations, of which others can leave memory.
         trimmer: finds its oldest turns; None where they must stay.
     """
 
     def __init__(
-        self, guard: Guard | None, cache: SequenceCache, spill_idle: Step, trimmer: TurnTrimmer | None
+        self, guard: Guard | None, cache: SequenceCache, held: HeldSequences, trimmer: TurnTrimmer | None
     ) -> None:
         self._guard = guard
         self._cache = cache
@@ -111,7 +111,7 @@ class ReplyRelief:
             take={
                 GuardStep.CLEAR_CACHE: clear_free_buffers,
                 GuardStep.LOWER_TIERS: lambda: lower_pages(cache, self._check),
-                GuardStep.SPILL_IDLE: spill_idle,
+                GuardStep.SPILL_IDLE: lambda: spill_idle(held, self._check),
                 GuardStep.SMALLER_CHUNKS: self._shrink_chunks,
                 GuardStep.TRIM: self._trim,
                 GuardStep.PAUSE: lambda: Done(
@@ -227,10 +227,10 @@ class IdleRelief:
         return None if self._held.in_hand is None else lower_pages(self._held.in_hand)
 
 
-def spill_idle(held: HeldSequences) -> Done | None:
+def spill_idle(held: HeldSequences, check: Callable[[], None] = lambda: None) -> Done | None:
     """Take the conversations that are not in hand out of memory, to disk where that is possible."""
     before = held.counters
-    freed = held.spill_idle()
+    freed = held.spill_idle(check)
     if not freed:
         return None
     gave = f"which gave {format_nbytes(freed)} back"

@@ -9,7 +9,16 @@ from pathlib import Path
 
 from engine import telling
 from engine.cancel import CancelToken
-from engine.events import CacheChanged, Finished, GenerationEvent, PrefillProgress, TurnsLeftOut
+from engine.errors import Cancelled
+from engine.events import (
+    CacheChanged,
+    Finished,
+    GenerationEvent,
+    GenerationStats,
+    PrefillProgress,
+    StopReason,
+    TurnsLeftOut,
+)
 from engine.extending import forgetting_broken, keep_prefix, same_pages
 from engine.figures import Phase
 from engine.generate import Generation
@@ -22,7 +31,7 @@ from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import Model
 from engine.prefill import read_again
-from engine.relief import IdleRelief, ReplyRelief, spill_idle
+from engine.relief import IdleRelief, ReplyRelief
 from engine.reply_admission import FollowedPrecision, Question, require_rebuild_fits
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.spans import Prompt
@@ -141,18 +150,21 @@ class Session:
     ) -> Iterator[GenerationEvent]:
         """Yield the events of a reply to what was admitted."""
         tokens = admitted.prompt.tokens
-        longest = len(tokens) + admitted.answer_tokens
         followed = FollowedPrecision(
             wanted_kv,
             request.kv,
             lambda: self._room(request.conversation_id, request.kv, tokens),
-            longest,
+            len(tokens) + admitted.answer_tokens,
             request.anyway,
         )
         left_out = request.left_out_turns
         try:
             with forgetting_broken(self._held, request.conversation_id):
-                cache = self._cache_for(request, admitted)
+                try:
+                    cache = self._cache_for(request, admitted, cancel)
+                except Cancelled:
+                    yield Finished(GenerationStats.of_nothing(request.kv, StopReason.STOPPED))
+                    return
                 generation = Generation(
                     self._model,
                     cache,
@@ -177,15 +189,20 @@ class Session:
 
     def _reply_relief(self, request: GenerationRequest, cache: SequenceCache) -> ReplyRelief:
         trimmer = TurnTrimmer(self._model.render, request.messages) if request.may_trim else None
-        return ReplyRelief(self._guard, cache, lambda: spill_idle(self._held), trimmer)
+        return ReplyRelief(self._guard, cache, self._held, trimmer)
 
-    def _cache_for(self, request: GenerationRequest, admitted: Admitted) -> SequenceCache:
+    def _cache_for(
+        self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken
+    ) -> SequenceCache:
         """Return the cache to extend: what it holds is a beginning of the prompt, its last token left out.
 
         It may still have another precision, to which the generation brings what is kept.
+
+        Raises:
+            Cancelled: a conversation was on its way to the disk or back; it is where it was.
         """
-        self._held.make_room(admitted.missing_nbytes, request.conversation_id)
-        cache = self._held.take(request.conversation_id)
+        self._held.make_room(admitted.missing_nbytes, request.conversation_id, cancel.check)
+        cache = self._held.take(request.conversation_id, cancel.check)
         if cache is None or not same_pages(cache.spec, request.kv):
             self._held.forget(request.conversation_id)
             cache = SequenceCache(self._model.module, request.kv)
@@ -205,14 +222,7 @@ class Session:
     # The conversation in hand.
 
     def apply_kv(self, kv: KVSpec, cancel: CancelToken) -> CacheChanged | None:
-        """Change the precision of the conversation in hand, between replies.
-
-        Pages of another size wait for the next reply. Returns None where nothing changes.
-
-        Raises:
-            OctavoError: the model does not have a layer or head that is named.
-            Cancelled: some layers have been changed, the rest follows with the next change or reply.
-        """
+        """Do what `Engine.apply_kv` says."""
         cache = self._held.in_hand
         if cache is None:
             return None
@@ -230,18 +240,11 @@ class Session:
         cache = self._held.in_hand
         return None if cache is None else CacheChanged(cache.spec, cache.usage())
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged]:
-        """Read the conversation in hand again exactly: lost bits come back. Yield how far that is.
-
-        Raises:
-            AdmissionError: what it takes at the precision that is asked for cannot be had now.
-            Cancelled: the user stopped it; what was read again until then is held, the rest is forgotten.
-        """
-        cache = self._held.in_hand
-        if cache is None:
+    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged | GuardAction]:
+        """Do what `Engine.rebuild` says."""
+        cache, conversation_id = self._held.in_hand, self._held.conversation_id
+        if cache is None or conversation_id is None:
             return
-        conversation_id = self._held.conversation_id
-        assert conversation_id is not None
         require_rebuild_fits(self._room(conversation_id, cache.spec, ()), cache.spec, cache.num_tokens)
         try:
             with forgetting_broken(self._held, conversation_id):
@@ -250,6 +253,7 @@ class Session:
                 else:
                     cache.press(cancel.check)
                 for event in read_again(self._model, cache, cancel):
+                    yield from self.relieve()
                     self.publish(Phase.PREFILL)
                     yield event
         finally:

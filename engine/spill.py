@@ -9,12 +9,13 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import filelock
 
+from engine.errors import Cancelled
 from engine.kv.blob import Blob, DamagedBlobError
 from engine.kv.moving import MovableCache
 from engine.wording import format_nbytes
@@ -55,8 +56,10 @@ class SpillFolder:
         except (OSError, filelock.Timeout) as error:
             log.warning("The folder %s could not be tidied: %s", root, error)
 
-    def spill(self, cache: MovableCache) -> SpilledSequence:
+    def spill(self, cache: MovableCache, check: Callable[[], None] = lambda: None) -> SpilledSequence:
         """Write a sequence to a file and give its memory back.
+
+        `check` is called before a page is written and may raise `Cancelled`: it stays in memory then.
 
         Raises:
             OSError: the disk takes no more, or the folder cannot be written. Nothing of it stays on the disk.
@@ -68,6 +71,7 @@ class SpillFolder:
             with path.open("xb") as file:
 
                 def write(blob: Blob) -> None:
+                    check()
                     file.write(blob)
                     file.flush()  # a disk that is full must be noticed while the sequence is still whole
                     blobs.append((len(blob), bytes(blob[-DIGEST_NBYTES:])))
@@ -78,17 +82,25 @@ class SpillFolder:
             raise
         return SpilledSequence(path, tuple(blobs))
 
-    def restore(self, spilled: SpilledSequence, cache: MovableCache) -> None:
+    def restore(
+        self, spilled: SpilledSequence, cache: MovableCache, check: Callable[[], None] = lambda: None
+    ) -> None:
         """Give a sequence its keys and values back, page by page, and remove the file.
+
+        `check` is called before a page is read and may raise `Cancelled`: all stays on the disk then.
 
         Raises:
             OSError: the file is gone or cannot be read.
             BlobError: it is not what was written.
         """
         try:
-            cache.move_in(_read_blobs(spilled))
-        finally:
+            cache.move_in(_read_blobs(spilled, check))
+        except Cancelled:
+            raise
+        except BaseException:
             self.discard(spilled)
+            raise
+        self.discard(spilled)
 
     def discard(self, spilled: SpilledSequence) -> None:
         """Remove a file that is no longer needed."""
@@ -137,9 +149,10 @@ class SpillFolder:
         return filelock.FileLock(self._root / LOCK_NAME, timeout=CLAIM_TIMEOUT_S)
 
 
-def _read_blobs(spilled: SpilledSequence) -> Iterator[Blob]:
+def _read_blobs(spilled: SpilledSequence, check: Callable[[], None]) -> Iterator[Blob]:
     with spilled.path.open("rb") as file:
         for nbytes, end in spilled.blobs:
+            check()
             blob = file.read(nbytes)
             if blob[-DIGEST_NBYTES:] != end:
                 raise DamagedBlobError("it is not what was written here")

@@ -241,10 +241,13 @@ class EngineWorker(QThread):
         self.state_changed.emit(EngineState.REBUILDING)
         try:
             for event in self._engine.rebuild(cancel):
-                if isinstance(event, PrefillProgress):
-                    self.rebuild_progress.emit(conversation_id, event)
-                else:
-                    self.kv_changed.emit(conversation_id, event)
+                match event:
+                    case PrefillProgress():
+                        self.rebuild_progress.emit(conversation_id, event)
+                    case GuardAction():
+                        self.guard_acted.emit(event)
+                    case CacheChanged():
+                        self.kv_changed.emit(conversation_id, event)
                 self._pages.changed()
         finally:
             self.kv_changed.emit(conversation_id, self._engine.held())
@@ -270,12 +273,9 @@ class EngineWorker(QThread):
                 case ReplyStarted(message):
                     message_id = message.id
                     self.reply_started.emit(message)
-                case SegmentProgress():
+                case PrefillProgress() | SegmentProgress():
                     self.prefill_progress.emit(message_id, event)
-                    continue  # the part may not be in hand yet
-                case PrefillProgress():
-                    self._held_by = conversation_id
-                    self.prefill_progress.emit(message_id, event)
+                    continue  # what is read may not be in hand yet
                 case CacheChanged():
                     self._held_by = conversation_id
                     self.kv_changed.emit(conversation_id, event)

@@ -72,7 +72,8 @@ class MovableCache(GrowingCache):
                 write(encode_page(page, form, self._store))
             if header.tokens:
                 write(encode_open(header, self._open_arrays(), form))
-        references = tuple((pages.index(reference.page), reference.valid) for reference in table.references)
+        places = {page: index for index, page in enumerate(pages)}
+        references = tuple((places[reference.page], reference.valid) for reference in table.references)
         self._outside = _Outside(form, len(pages), references, header)
         table.set_references(())
         for layer in self._paged:
@@ -83,20 +84,37 @@ class MovableCache(GrowingCache):
         """Take back what `move_out` handed over, in the same order.
 
         Raises:
-            BlobError: something else came; the cache is good for nothing but to be closed.
+            BlobError: something else came. Then, as when `blobs` raises, all is still outside.
         """
         outside = self._outside
         assert outside is not None
         if outside.form is not None:
-            pages = [decode_page(next(blobs), outside.form, self._store) for _ in range(outside.num_pages)]
+            pages, opened = self._taken_in(blobs, outside, outside.form)
             self._table.set_references(
                 [PageReference(pages[index], valid) for index, valid in outside.references]
             )
-            if outside.open_header.tokens:
-                self._reopen_with(decode_open(next(blobs), outside.form)[1])
+            if opened:
+                self._reopen_with(opened)
         for layer in self._paged:
             layer.offset = self._table.next_position
         self._outside = None
+
+    def _taken_in(
+        self, blobs: Iterator[Blob], outside: _Outside, form: BlobFormat
+    ) -> tuple[list[Page], OpenArrays]:
+        """Return the pages, which have no reference yet, and the open tokens, none where there are none."""
+        pages: list[Page] = []
+        try:
+            while len(pages) < outside.num_pages:
+                pages.append(decode_page(next(blobs), form, self._store))
+                mx.clear_cache()  # each pool that has grown left a buffer
+            return pages, decode_open(next(blobs), form)[1] if outside.open_header.tokens else {}
+        except BaseException:
+            for page in pages:
+                self._store.retain(page)
+                self._store.release(page)
+            self._store.defragment()
+            raise
 
     def _reopen_with(self, arrays: OpenArrays) -> None:
         for layer in self._paged:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from engine.errors import Cancelled
 from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageCounters
@@ -146,6 +149,41 @@ def test_closing_gives_everything_back(tmp_path: Path) -> None:
     assert list(tmp_path.rglob("*-*")) == []
     assert active_nbytes() - baseline < 10_000
     assert held.take(1) is None
+
+
+def stop_at(call: int) -> Callable[[], None]:
+    """Return what raises `Cancelled` when it is called for that time."""
+    calls = itertools.count(1)
+
+    def check() -> None:
+        if next(calls) == call:
+            raise Cancelled
+
+    return check
+
+
+@pytest.mark.parametrize("call", [1, 2, 4])
+def test_a_stop_on_the_way_to_the_disk_leaves_the_sequence_in_memory(tmp_path: Path, call: int) -> None:
+    held = held_with(tmp_path, 200, 100)
+    with pytest.raises(Cancelled):
+        held.spill_idle(stop_at(call))
+    assert in_memory(held, 1, 2) == [1, 2] and files(tmp_path) == []
+    cache = held.take(1)
+    assert cache is not None and holds_exactly(cache, text(200))
+
+
+@pytest.mark.parametrize("call", [1, 2, 4])
+def test_a_stop_on_the_way_back_leaves_the_sequence_on_the_disk(tmp_path: Path, call: int) -> None:
+    held = held_with(tmp_path, 200, 100)
+    held.spill_idle()
+    outside, expected = active_nbytes(), held.nbytes_of(1)
+    with pytest.raises(Cancelled):
+        held.take(1, stop_at(call))
+    assert held.in_hand is None and active_nbytes() == outside
+    assert held.nbytes_of(1) == expected and len(files(tmp_path)) == 1
+    cache = held.take(1)
+    assert cache is not None and holds_exactly(cache, text(200))
+    assert held.counters == PageCounters(spills=3, restores=3)
 
 
 @pytest.mark.parametrize("harm", ["removed", "damaged"])

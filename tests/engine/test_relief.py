@@ -15,6 +15,7 @@ from engine.engine import Engine
 from engine.events import CacheChanged, Finished, PrefillProgress, StopReason, Token, TurnsLeftOut
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction, GuardStep
+from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec, Tier
 from engine.prefill_chunks import ChunkSize
@@ -172,7 +173,7 @@ def test_the_oldest_turns_leave_a_reply_that_runs_and_nothing_is_read_again(
 def test_a_cache_that_nothing_can_be_taken_out_of_keeps_its_turns() -> None:
     cache = SequenceCache(tiny_model("gemma3"), KVSpec.parse("4"))
     trimmer = TurnTrimmer(lambda messages: [ord(c) % 90 for m in messages for c in m.content], LONG)
-    relief = ReplyRelief(guard_at(GuardStep.TRIM), cache, lambda: None, trimmer)
+    relief = ReplyRelief(guard_at(GuardStep.TRIM), cache, HeldSequences(None), trimmer)
     prompt = [ord(c) % 90 for message in LONG for c in message.content]
     cache.read(prompt[:200])
     list(relief.follow(ChunkSize(2.0, 0), prompt, lambda: None))
@@ -269,3 +270,18 @@ def test_precision_and_guard_that_change_at_every_step_leave_the_cache_whole(
         assert mx.isfinite(cache.fork().read([1, 2, 3])).all().item()
         messages = (*messages, *conversation(2 + turn)[1:])
     assert FOUR.page_tokens == cache.spec.page_tokens
+
+
+def test_memory_that_grows_short_while_a_conversation_is_read_again_is_given_back(
+    engine: Engine, guard: Guard
+) -> None:
+    list(engine.generate(asked(conversation(3), conversation_id=2), CancelToken()))
+    list(engine.generate(asked(conversation(10), HOT), CancelToken()))
+    events: list[object] = []
+    for event in engine.rebuild(CancelToken()):
+        events.append(event)
+        if isinstance(event, PrefillProgress) and event.done > 300:
+            guard.height = GuardStep.SPILL_IDLE
+    assert steps(events) == [(GuardStep.LOWER_TIERS, False), (GuardStep.SPILL_IDLE, False)]
+    assert {page.tier for page in in_hand(engine).pages()} == {Tier.COLD}
+    assert figures.latest().kv.idle == 0

@@ -14,7 +14,7 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled
-from engine.events import CacheChanged, Finished, GenerationStats, PrefillProgress, Token
+from engine.events import CacheChanged, Finished, GenerationStats, PrefillProgress, StopReason, Token
 from engine.figures import Phase
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
@@ -205,3 +205,28 @@ def test_the_figures_follow_what_the_engine_does_and_holds(path: Path, backend: 
     engine.unload()
     assert figures.latest() == figures.EngineFigures()
     assert FOUR.page_tokens == 64
+
+
+class _StopLater(CancelToken):
+    """Is cancelled when it is looked at for the third time."""
+
+    num_checks = 0
+
+    def check(self) -> None:
+        self.num_checks += 1
+        if self.num_checks == 3:
+            self.cancel()
+        super().check()
+
+
+def test_a_stop_while_a_conversation_comes_back_from_the_disk_costs_none_of_it(engine: Engine) -> None:
+    one = asked(conversation(6), conversation_id=1)
+    answer(engine, one)
+    answer(engine, asked(conversation(3), conversation_id=2))
+    assert engine._session is not None
+    engine._session._held.spill_idle()
+    (stopped,) = engine.generate(one, _StopLater())
+    assert isinstance(stopped, Finished) and stopped.stats.stop_reason is StopReason.STOPPED
+    assert engine.held() is None
+    _, stats = answer(engine, one)
+    assert stats.reused_tokens == stats.prompt_tokens - 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -191,6 +191,41 @@ def test_a_sequence_is_whole_when_writing_fails() -> None:
     assert holds_exactly(cache, text(200))
 
 
+@pytest.mark.parametrize("num_blobs", [0, 2, 3])
+def test_a_sequence_that_came_back_in_part_only_is_still_outside(num_blobs: int) -> None:
+    cache = cache_of("16; page=64", 200)
+    blobs: list[Blob] = []
+    cache.move_out(blobs.append)
+    outside = active_nbytes()
+
+    def half_way() -> Iterator[Blob]:
+        yield from blobs[:num_blobs]
+        raise OSError
+
+    with pytest.raises(OSError):
+        cache.move_in(half_way())
+    assert cache.is_outside
+    assert active_nbytes() == outside
+    cache.move_in(iter(blobs))
+    assert holds_exactly(cache, text(200))
+
+
+def test_free_buffers_do_not_pile_up_while_a_sequence_comes_back() -> None:
+    cache = cache_of("16; page=64", 60 * 64)
+    blobs: list[Blob] = []
+    cache.move_out(blobs.append)
+    most = 0
+
+    def watched() -> Iterator[Blob]:
+        nonlocal most
+        for blob in blobs:
+            most = max(most, mx.get_cache_memory())
+            yield blob
+
+    cache.move_in(watched())
+    assert most < 2 * PAGE_NBYTES[16]
+
+
 def test_blobs_of_another_order_or_model_are_refused() -> None:
     cache, other = cache_of("16; page=64", 100), cache_of("8; page=64, group=32", 100)
     own: list[Blob] = []
@@ -200,6 +235,7 @@ def test_blobs_of_another_order_or_model_are_refused() -> None:
     for blobs in (own[::-1], foreign):
         with pytest.raises(BlobError):
             cache.move_in(iter(blobs))
+        assert cache.is_outside
 
 
 @pytest.mark.parametrize("architecture", ["gemma3_text", "mamba2", "deepseek_v3"])
