@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from app.cli.csv_file import csv_content
-from app.cli.output_file import write_files
+from app.csv_file import csv_content
+from app.output_files import write_files
 from engine.memory import MemorySample
 
 COLUMNS = (

@@ -12,14 +12,15 @@ from typing import Any
 import click
 
 from app.cli.bench_guard import guard
-from app.cli.csv_file import csv_content
 from app.cli.kv_report import csv_row, report
-from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable, write_files
+from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable
 from app.cli.pace import Pace
 from app.cli.status_line import StatusLine
 from app.command_line import app_command
+from app.csv_file import csv_content
 from app.documents.extract import extract
 from app.models.library import ModelLibrary
+from app.output_files import write_files
 from app.paths import AppPaths
 from app.stop_bench import StopTiming, bench_stop
 from engine.bench.decode import DecodeBench, bench_decode

@@ -10,10 +10,11 @@ import click
 
 from app.cli.finite_range import FiniteRange
 from app.cli.guard_report import event_line, report
-from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable, write_files
+from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable
 from app.cli.status_line import StatusLine
 from app.memory_csv import memory_csv
 from app.models.library import ModelLibrary
+from app.output_files import write_files
 from app.paths import AppPaths
 from engine.bench.guard import DEFAULT_KV, NUM_TURNS, GuardBench, GuardBenchPlan, GuardEvent
 from engine.errors import OctavoError

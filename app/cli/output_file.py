@@ -1,15 +1,14 @@
-"""Files that a command writes when it is done: checked before it begins, written whole."""
+"""Options that name a file which a command writes when it is done, checked before it begins."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
-from app.durable_files import write_whole
-from engine.errors import OctavoError
+from app.output_files import error_reason, is_special
 
 OUTPUT_FILE = click.Path(path_type=Path, dir_okay=False, readable=False, writable=True)
 """The type of an option that names such a file: no folder, and not write-protected."""
@@ -17,7 +16,7 @@ OUTPUT_FILE = click.Path(path_type=Path, dir_okay=False, readable=False, writabl
 
 def require_writable(file: Path, option: str) -> None:
     """Refuse a file that its folder does not take, as far as that shows beforehand; it is not touched."""
-    if _is_special(file):
+    if is_special(file):
         return
     target = file.resolve()
     if not target.parent.is_dir():
@@ -26,7 +25,9 @@ def require_writable(file: Path, option: str) -> None:
         with tempfile.NamedTemporaryFile(prefix=f"{target.name}.", suffix=".new", dir=target.parent):
             pass
     except OSError as error:
-        raise click.BadParameter(f"{file} cannot be written: {_reason(error)}.", param_hint=option) from None
+        raise click.BadParameter(
+            f"{file} cannot be written: {error_reason(error)}.", param_hint=option
+        ) from None
 
 
 def require_apart(files: Mapping[str, Path | None]) -> None:
@@ -38,31 +39,3 @@ def require_apart(files: Mapping[str, Path | None]) -> None:
         other = earlier.setdefault(file.resolve(), option)
         if other != option:
             raise click.BadParameter(f"{file} is the file of {other} as well.", param_hint=option)
-
-
-def write_files(contents: Mapping[Path, Callable[[], bytes]]) -> None:
-    """Make and write one file after the other, whole or not at all; one that fails does not stop the others.
-
-    Raises:
-        OctavoError: names each file that could not be written, and why.
-    """
-    failures = []
-    for file, content in contents.items():
-        try:
-            if _is_special(file):
-                file.write_bytes(content())
-            else:
-                write_whole(file, content())
-        except OSError as error:
-            failures.append(f"{file} cannot be written: {_reason(error)}.")
-    if failures:
-        raise OctavoError(" ".join(failures))
-
-
-def _is_special(file: Path) -> bool:
-    """Whether it is a device or a pipe, like /dev/null: written into, never replaced."""
-    return file.exists() and not file.is_file() and not file.is_dir()
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
-from app.cli.csv_file import csv_content
 from app.cli.memory_size import MemorySize
-from app.cli.output_file import OUTPUT_FILE, require_writable, write_files
+from app.cli.output_file import OUTPUT_FILE, require_writable
 from app.cli.plan_report import csv_rows, report, summary
+from app.csv_file import csv_content
 from app.memory_plan import plan_memory
 from app.models.inspection import inspect, inspect_without_weights, is_bare_config
 from app.models.library import ModelLibrary
+from app.output_files import write_files
 from app.paths import AppPaths
 from app.settings import DEFAULT_KV, load_memory_limits
 from engine.backend import Backend, Device, start_backend

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from app.cli.bench import bench
 from app.cli.kv_report import report
-from app.cli.output_file import write_files
 from app.models.starter import STARTER_FILE
+from app.output_files import write_files
 from engine.bench.decode import DecodeBench
 from engine.bench.kv.figures import KVBench
 from engine.bench.kv.kinds import COLD_4, FEW_PAGES, MLX_LM_4, MLX_LM_16, SPEED_KINDS
