@@ -10,6 +10,9 @@ from ui.inspector.memory.panel import MemoryPanel
 from ui.memory_watch import MemoryWatch
 from ui.theme import Theme
 
+PANEL_WIDTH = 227
+"""Of the narrowest pane, beside its margins and the scroll bar."""
+
 
 @pytest.fixture
 def watch(qapp: object) -> MemoryWatch:
@@ -27,7 +30,7 @@ def panel(qtbot: QtBot, watch: MemoryWatch) -> MemoryPanel:
     qtbot.addWidget(panel)
     panel.set_watch(watch)
     panel.show_figures()
-    panel.resize(227, 900)
+    panel.resize(PANEL_WIDTH, 900)
     panel.show()
     qtbot.waitExposed(panel)
     return panel

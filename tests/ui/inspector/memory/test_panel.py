@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.figures import EngineFigures, Phase
@@ -15,6 +15,7 @@ from engine.guard import Guard, GuardAction, GuardStep
 from engine.memory import PressureLevel
 from engine.memory_limits import MemoryLimits
 from tests.ui.conftest import figure
+from tests.ui.inspector.memory.conftest import PANEL_WIDTH
 from tests.ui.inspector.memory.samples import BUSY, GB, IDLE, at
 from tests.ui.inspector.panels import loaded_model
 from ui.inspector.memory.panel import MemoryPanel
@@ -107,7 +108,8 @@ def test_a_notice_of_short_memory_fits_into_the_narrowest_pane(
     panel.set_limits(MemoryLimits(most_nbytes=850_000_000))
     sizes = {"total_nbytes": 25_300_000_000, "available_nbytes": 18_600_000_000}
     send(watch, level=PressureLevel.CRITICAL, **sizes)
-    assert panel.minimumSizeHint().width() <= panel.width()
+    QApplication.processEvents()  # lays out
+    assert panel.minimumSizeHint().width() <= PANEL_WIDTH
 
 
 def test_free_memory_is_said_once_while_there_is_enough(panel: MemoryPanel, watch: MemoryWatch) -> None:
