@@ -108,9 +108,8 @@ def _stamps(letters: tuple[BitsPair, ...]) -> list[tuple[int, int]]:
     """
     size = len(letters)
     fewest = [[0] * (size + 1) for _ in range(size + 2)]
-    joined = [
-        [0] * size for _ in range(size)
-    ]  # the next place that the same stamp prints, or the place itself
+    # The next place that the same stamp prints, or the place itself.
+    joined = [[0] * size for _ in range(size)]
     for first in range(size - 1, -1, -1):
         alike = [place for place in range(first + 1, size) if letters[place] == letters[first]]
         for last in range(first, size):

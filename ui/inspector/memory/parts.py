@@ -32,13 +32,13 @@ class Part(enum.Enum):
 
 
 TIPS = {
-    Part.WEIGHTS: "The numbers of the model",
-    Part.COLD: "Keys and values of older text, at the bits of the settings",
-    Part.WARM: "Keys and values of newer text, at 8 bits or more",
-    Part.HOT: "Keys and values of the newest pages, exact",
-    Part.OPEN: "Keys and values of the newest tokens, and room that the cache keeps to spare",
-    Part.IDLE: "Keys and values of conversations that are not being answered",
-    Part.CACHE: "Buffers that MLX keeps to use again",
+    Part.WEIGHTS: "The model itself",
+    Part.COLD: "What the model remembers of older text: keys and values at the bits that you set",
+    Part.WARM: "What the model remembers of newer text: keys and values at 8 bits or more",
+    Part.HOT: "What the model remembers of the newest pages: exact keys and values",
+    Part.OPEN: "What the model remembers of the newest words, and room for the next ones",
+    Part.IDLE: "What the model remembers of conversations that are not being answered",
+    Part.CACHE: "Memory that the engine, MLX, is done with and keeps to use again",
     Part.REST: "The program itself, and work arrays while it reads",
 }
 

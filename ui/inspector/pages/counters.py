@@ -91,7 +91,7 @@ class CaughtBar(QWidget):
 
 def _value_text(page_map: PageMap) -> str:
     if page_map.attention_pages is None:
-        return "reads everything"
+        return "all of it"
     if page_map.caught is None:
         return "not measured yet"
     return f"{min(page_map.caught, 0.999 if page_map.caught < 1 else 1):.1%}"

@@ -135,7 +135,7 @@ def test_the_legend_counts_what_it_explains(panel: PagesPanel) -> None:
 @pytest.mark.parametrize(
     ("attention_pages", "caught", "value", "is_low"),
     [
-        (None, None, "reads everything", False),
+        (None, None, "all of it", False),
         (8, None, "not measured yet", False),
         (8, 0.85, "85.0%", False),
         (8, 0.849, "84.9%", True),
