@@ -13,10 +13,13 @@ from PySide6.QtCore import QLockFile, QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from app.paths import AppPaths
+from app.running_window import window_process
 from engine.errors import OctavoError
 
 _ANSWER = b"ok\n"
 _WAIT_S = 10.0
+_ORPHANED_S = 1.0
+"""A lock that no process has for this long was left behind; taking it over needs a disk with room."""
 
 
 class DataFolderError(OctavoError):
@@ -58,7 +61,8 @@ class SingleInstance(QObject):
             raise DataFolderError(home) from error
         digest = hashlib.blake2b(str(home.resolve()).encode(), digest_size=10).hexdigest()
         self._name = f"octavo-{digest}"
-        self._lock = QLockFile(str(AppPaths(home).window_lock))
+        self._paths = AppPaths(home)
+        self._lock = QLockFile(str(self._paths.window_lock))
         self._lock.setStaleLockTime(0)
         self._server = QLocalServer(self)
         self._server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
@@ -70,8 +74,8 @@ class SingleInstance(QObject):
         Raises:
             DataFolderError: the folder takes no lock.
         """
-        deadline = time.monotonic() + _WAIT_S
-        while time.monotonic() < deadline:
+        begun_s = held_s = time.monotonic()
+        while time.monotonic() < begun_s + _WAIT_S:
             if self._lock.tryLock(50):
                 QLocalServer.removeServer(self._name)
                 self._server.listen(self._name)
@@ -80,6 +84,10 @@ class SingleInstance(QObject):
                 raise DataFolderError(self._home)
             if self._pass_on(files):
                 return Claim.PASSED_ON
+            if window_process(self._paths) is not None:
+                held_s = time.monotonic()
+            elif time.monotonic() > held_s + _ORPHANED_S:
+                raise DataFolderError(self._home)
         return Claim.NO_ANSWER
 
     def stop_listening(self) -> None:

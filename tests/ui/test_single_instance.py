@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.paths import AppPaths
 from ui.single_instance import Claim, DataFolderError, SingleInstance
 
 SCRIPT = """
@@ -31,6 +33,10 @@ if claim is Claim.FIRST:
 """
 
 
+def _fill_the_disk() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
 class Starter:
     """Starts real processes on one data folder."""
 
@@ -38,11 +44,13 @@ class Starter:
         self.home = home
         self.processes: list[subprocess.Popen[str]] = []
 
-    def start(self, *files: Path) -> subprocess.Popen[str]:
+    def start(self, *files: Path, full_disk: bool = False) -> subprocess.Popen[str]:
         process = subprocess.Popen(
             [sys.executable, "-c", SCRIPT, str(self.home), *map(str, files)],
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=_fill_the_disk if full_disk else None,
             cwd=Path(__file__).parents[2],
         )
         self.processes.append(process)
@@ -56,8 +64,8 @@ def starter(tmp_path: Path) -> Iterator[Starter]:
     for process in starter.processes:
         process.kill()
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for stream in filter(None, (process.stdout, process.stderr)):
+            stream.close()
 
 
 def line(process: subprocess.Popen[str]) -> str:
@@ -90,6 +98,22 @@ def test_what_a_killed_process_left_behind_is_taken_over(starter: Starter) -> No
     second = starter.start()
     assert line(second) == "FIRST"
     assert line(starter.start()) == "PASSED_ON"
+
+
+def test_what_a_killed_process_left_behind_on_a_full_disk_is_not_mistaken_for_a_running_program(
+    starter: Starter,
+) -> None:
+    first = starter.start()
+    assert line(first) == "FIRST"
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    lock = AppPaths(starter.home).window_lock
+    left = lock.read_bytes()
+    second = starter.start(full_disk=True)
+    assert second.wait(30) != 0
+    assert second.stderr is not None
+    assert str(DataFolderError(starter.home)) in second.stderr.read()
+    assert lock.read_bytes() in (left, b"")
 
 
 def test_another_data_folder_is_another_instance(starter: Starter, tmp_path: Path) -> None:
