@@ -38,6 +38,7 @@ from engine.model import Model
 from engine.prefill import PromptReader
 from engine.reasoning import opens_reasoning
 from engine.relief import ReplyRelief
+from engine.reply_clock import ReplyClock
 from engine.sampling import SamplingParams
 
 CLEAR_EVERY_TOKENS = 256
@@ -101,8 +102,7 @@ class Generation:
         self._completion_tokens = 0
         self._last_token = self._prompt[-1]
         self._seen_kv = cache.spec
-        self._started_s = time.perf_counter()
-        self._first_token_s: float | None = None
+        self._clock = ReplyClock()
 
     def events(self) -> Iterator[GenerationEvent]:
         """Yield progress, tokens and at last `Finished`; a stop by the user ends it with its figures too."""
@@ -164,8 +164,9 @@ class Generation:
         yield from self._follow_guard(relief)
         while relief.wants_pause:
             self._publish(Phase.PAUSED)
-            if self._cancel.wait(PAUSE_POLL_S):
-                raise Cancelled
+            with self._clock.paused():
+                self._cancel.wait(PAUSE_POLL_S)
+            self._cancel.check()
             yield from self._follow_precision()  # a lower one is a way out
             yield from self._follow_guard(relief)
 
@@ -270,8 +271,7 @@ class Generation:
         return sampled
 
     def _count_token(self) -> None:
-        if self._first_token_s is None:
-            self._first_token_s = time.perf_counter()
+        self._clock.token()
         if self._completion_tokens % PUBLISH_EVERY_TOKENS == 0:
             self._publish(Phase.DECODE)
         self._completion_tokens += 1
@@ -279,22 +279,16 @@ class Generation:
             mx.clear_cache()
 
     def _stats(self, reason: StopReason) -> GenerationStats:
-        now_s = time.perf_counter()
-        first_s = self._first_token_s if self._first_token_s is not None else now_s
         return GenerationStats(
             prompt_tokens=len(self._prompt),
             reused_tokens=self._reused_tokens,
             completion_tokens=self._completion_tokens,
-            ttft_s=first_s - self._started_s,
-            prefill_tps=_rate(self._reader.read_tokens, first_s - self._started_s),
-            decode_tps=_rate(self._completion_tokens - 1, now_s - first_s),
+            ttft_s=self._clock.ttft_s,
+            prefill_tps=self._clock.prefill_tps(self._reader.read_tokens),
+            decode_tps=self._clock.decode_tps(self._completion_tokens),
             kv=str(self._cache.spec),
             kv_usage=self._cache.usage(),
             peak_nbytes=mx.get_peak_memory(),
             stop_reason=reason,
             kv_note=self._cache.note,
         )
-
-
-def _rate(count: int, elapsed_s: float) -> float:
-    return count / elapsed_s if count > 0 and elapsed_s > 0 else 0.0

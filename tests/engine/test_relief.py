@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from pathlib import Path
 
 import mlx.core as mx
@@ -210,6 +211,22 @@ def test_a_paused_reply_waits_and_goes_on_as_if_nothing_had_been(
     assert pauses == [(GuardStep.PAUSE, False), (GuardStep.PAUSE, True)]
     assert len([e for e in events if isinstance(e, Token)]) == len(expected)
     assert figures.latest().phase is Phase.IDLE
+
+
+def test_the_wait_for_memory_is_in_no_speed(
+    engine: Engine, guard: Guard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, waited_s = time.perf_counter, [0.0]
+    monkeypatch.setattr("engine.reply_clock.time.perf_counter", lambda: now_s() + waited_s[0])
+
+    def on_wait(token: WaitingToken) -> None:
+        waited_s[0] = 100_000.0
+        guard.go_on()
+
+    guard.height = GuardStep.PAUSE
+    *_, finished = engine.generate(asked(LONG), WaitingToken(on_wait))
+    assert isinstance(finished, Finished)
+    assert finished.stats.ttft_s > 100_000 and finished.stats.prefill_tps > 1
 
 
 @pytest.mark.parametrize("at", [PrefillProgress, Token])
