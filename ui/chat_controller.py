@@ -9,12 +9,12 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings
 from app.store.conversations import ConversationStore
-from app.store.errors import NotFoundError
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
-from ui.context_budget import ContextBudget, context_note
+from ui.context_budget import ContextBudget, ContextUse, context_note
 from ui.conversation_session import ConversationSession
+from ui.conversation_switcher import ConversationSwitcher
 from ui.engine_thread import EngineThread
 from ui.notifications import Notifications
 from ui.profiles.current import CurrentProfile
@@ -34,6 +34,7 @@ class ChatController(QObject):
 
     Attributes:
         session: the open conversation.
+        switcher: opens another one, begins one, deletes one.
         stream: the reply that is being written.
         attachments: the documents beside the message that is being written.
         refused: what did not fit, and what would.
@@ -60,20 +61,21 @@ class ChatController(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._store = store
         self._engine = engine
         self._settings = settings
         self._profile = profile
         self._composer = composer
         self._view = view
         self._refused = ""
-        self._deleted: list[int] = []
         self._counts = TokenCounts(self)
         self._budget = ContextBudget(self._counts)
         self.attachments = DraftAttachments(store, self._counts, self)
         self.stream = ReplyStream(engine, self)
         self._unsaved = UnsavedReplies(store, self)
         self.session = ConversationSession(store, view, self.stream, self._unsaved, profile, self)
+        self.switcher = ConversationSwitcher(
+            store, engine, self.session, self.stream, self.attachments, profile, composer, self
+        )
         self._check = SendCheck(
             engine, settings, profile, self.session, self.stream, self.attachments, self._budget
         )
@@ -84,7 +86,7 @@ class ChatController(QObject):
         self._connect_composer(composer)
         self._counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
         self.refused = RefusedMessage(
-            composer.refusal, self.session, profile, self._send_anyway, self._answer, self
+            composer.refusal, self.session, profile, self._is_free, self._send_anyway, self._answer, self
         )
         self.attachments.failed.connect(
             lambda error: notifications.error("A document could not be read", error)
@@ -103,83 +105,6 @@ class ChatController(QObject):
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
         engine.state_changed.connect(self._on_engine_state)
-
-    def open(self, conversation_id: int) -> None:
-        """Show a conversation."""
-        if conversation_id != self.session.conversation_id:
-            self.session.open(conversation_id)
-
-    def open_newest(self) -> None:
-        """Show the conversation that changed last, or a new one."""
-        conversations = self._store.conversations()
-        if conversations:
-            self.open(max(conversations, key=lambda conversation: conversation.updated_at).id)
-        else:
-            self.new()
-
-    def new(self) -> None:
-        """Show an empty conversation: one that is still unused, or a new one."""
-        self.session.save_draft()
-        unused = next(
-            (
-                conversation
-                for conversation in self._store.conversations()
-                if conversation.leaf_id is None
-                and not conversation.draft
-                and not conversation.pinned
-                and not self._store.draft_attachments(conversation.id)
-                and conversation.id != self._reading_id()
-            ),
-            None,
-        )
-        if unused is not None and unused.id != self.session.conversation_id:
-            self._store.set_profile(unused.id, None)  # it takes the default, as a new one does
-        conversation = unused or self._store.create_conversation()
-        self.list_changed.emit()
-        self.open(conversation.id)
-        self._composer.setFocus()
-
-    def delete(self, conversation_id: int) -> str:
-        """Delete a conversation, stopping its reply first, and return its title."""
-        if self.stream.conversation_id == conversation_id:
-            self.stream.stop()
-        title = self._store.conversation(conversation_id).title
-        if self.session.conversation_id == conversation_id:
-            self.session.save_draft()
-            self._profile.save()
-        self._store.delete(conversation_id)
-        self._engine.forget(conversation_id)
-        self._deleted.append(conversation_id)
-        if self.session.conversation_id == conversation_id:
-            self.session.conversation_id = None
-            self.open_newest()
-        self.list_changed.emit()
-        return title
-
-    def undo_delete(self) -> None:
-        """Bring back and show the conversation that was deleted last; the next call the one before."""
-        conversation_id = self._deleted[-1]
-        self._store.undo_delete(conversation_id)
-        self._deleted.pop()
-        self.list_changed.emit()
-        self.open(conversation_id)
-        self._composer.setFocus()
-
-    @property
-    def can_undo_delete(self) -> bool:
-        """Whether a conversation was deleted since the window opened."""
-        return bool(self._deleted)
-
-    @property
-    def busy_elsewhere(self) -> str | None:
-        """Title of another conversation in which a reply is being written, None when there is none."""
-        busy_id = self.stream.conversation_id
-        if busy_id is None or busy_id == self.session.conversation_id:
-            return None
-        try:
-            return self._store.conversation(busy_id).title
-        except NotFoundError:  # deleted, and its reply is about to stop
-            return None
 
     def add_files(self, paths: Sequence[Path]) -> None:
         """Read documents into the draft."""
@@ -218,6 +143,7 @@ class ChatController(QObject):
         self.session.opened.connect(self._on_opened)
         self.session.path_changed.connect(self._refresh)
         self.session.list_changed.connect(self.list_changed)
+        self.switcher.list_changed.connect(self.list_changed)
         self.stream.busy_changed.connect(self._on_busy_changed)
         self._counts.counted.connect(self._refresh)
         self.attachments.changed.connect(self._refresh)
@@ -233,9 +159,6 @@ class ChatController(QObject):
         composer.text_edited.connect(self._on_text_edited)
         composer.attachment_removed.connect(self.attachments.remove)
         composer.encoding_changed.connect(self.attachments.set_encoding)
-
-    def _reading_id(self) -> int | None:
-        return self.session.conversation_id if self.attachments.is_reading else None
 
     def _send(self, text: str, *, anyway: bool) -> None:
         ids = [attachment.id for attachment in self.attachments.attachments]
@@ -254,9 +177,7 @@ class ChatController(QObject):
             self._send(text.strip(), anyway=True)
 
     def _answer(self, message_id: int, anyway: bool) -> None:
-        if refusal := self._check.engine_refusal():
-            self._refuse(refusal)
-        else:
+        if self._is_free():
             self.session.answer(message_id, self._reply_settings(anyway=anyway))
 
     def _reply_settings(self, *, anyway: bool = False) -> ReplySettings:
@@ -273,17 +194,11 @@ class ChatController(QObject):
         )
 
     def _regenerate(self, message_id: int) -> None:
-        refusal = self._check.engine_refusal()
-        if refusal:
-            self._refuse(refusal)
-        else:
+        if self._is_free():
             self.session.regenerate(message_id, self._reply_settings())
 
     def _edit(self, message_id: int, text: str) -> None:
-        refusal = self._check.engine_refusal()
-        if refusal:
-            self._refuse(refusal)
-        else:
+        if self._is_free():
             self.session.edit(message_id, text, self._reply_settings())
 
     def _read_all(self) -> None:
@@ -292,6 +207,22 @@ class ChatController(QObject):
             self._refuse(refusal)
         else:
             self.session.read_all()
+
+    def _is_free(self) -> bool:
+        """Return whether the engine can answer now; say why where it cannot."""
+        refusal = self._check.engine_refusal()
+        if refusal:
+            self._refuse(refusal)
+        return not refusal
+
+    def _review_refusal(self, use: ContextUse) -> None:
+        """Say no more of what is being written than is still true, as after a document was taken away."""
+        if self.refused.is_unsent and use.used_tokens is not None:
+            admission = self._check.admission(self.session.draft.strip())
+            if admission is None:
+                self.refused.forget()
+            else:
+                self.refused.show_unsent(admission)
 
     def _refuse(self, sentence: str) -> None:
         """Say why something was not done, until something changes."""
@@ -338,6 +269,7 @@ class ChatController(QObject):
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
         self._composer.set_context(use.read_tokens, use.limit_tokens, context_note(use, self._profile.value))
         self._composer.set_busy(self.session.is_streaming)
+        self._review_refusal(use)
         self.refused.refresh()
         surplus = "" if self.refused.is_unsent else self._check.surplus(use)
         self._composer.set_hint(self._refused or surplus, is_error=True)

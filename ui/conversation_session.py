@@ -89,6 +89,8 @@ class ConversationSession(QObject):
     @property
     def read_messages(self) -> list[Message]:
         """The messages of the path that the model still reads; all of another path than the one it is of."""
+        if self._starts_afresh:
+            return []
         ids = [message.id for message in self.messages]
         start = ids.index(self.context_from) if self.context_from in ids else 0
         return self.messages[start:]
@@ -110,14 +112,14 @@ class ConversationSession(QObject):
         assert self.conversation_id is not None
         self._unsaved.save()
         message = self._store.add_user_message(self.conversation_id, self.leaf_id, text, list(attachment_ids))
-        if self._starts_afresh:
-            self._begin_context(message.id)
         self._draft_timer.stop()
         self._is_draft_saved = True
         self.draft = ""
         self.messages.append(message)
         self._num_shown += 1
         self._view.append_message(message)
+        if self._starts_afresh:
+            self._begin_context(message.id)
         self.path_changed.emit()
         self.list_changed.emit()
         self._stream.request(self.conversation_id, message.id, settings)
@@ -136,7 +138,9 @@ class ConversationSession(QObject):
         context = conversation_context(self.messages).read_from(self.context_from)
         num_read = len(turn_starts(context.messages))
         self._starts_afresh = num_turns >= num_read
-        if not self._starts_afresh:
+        if self._starts_afresh:
+            self.path_changed.emit()
+        else:
             self._begin_context(context.without(num_turns).first_id)
 
     def _begin_context(self, message_id: int | None) -> None:
@@ -190,7 +194,8 @@ class ConversationSession(QObject):
         """Remember the text being written; it is saved shortly after."""
         self.draft = text
         self._is_draft_saved = False
-        self._draft_timer.start(_DRAFT_DELAY_MS)
+        if not self._draft_timer.isActive():  # else it would not be saved while the user goes on writing
+            self._draft_timer.start(_DRAFT_DELAY_MS)
 
     def save_draft(self) -> None:
         """Save the text being written, when it is not saved yet."""

@@ -19,21 +19,22 @@ from ui.chat.drop import DropOverlay
 from ui.chat_controller import ChatController
 from ui.conversations.pane import ConversationPane
 from ui.engine_thread import EngineThread
-from ui.engine_worker import EngineState, Failure
+from ui.engine_worker import EngineState
 from ui.guard_notices import GuardNotices
 from ui.inspector.pane import InspectorPane
 from ui.inspector_controller import InspectorController
 from ui.last_save import save_or_ask
 from ui.live_precision import LivePrecision
+from ui.look import Look
 from ui.menus import Commands, build_menus
 from ui.models.controller import ModelController
-from ui.notifications import Level, Notice, Notifications
+from ui.notifications import Notifications
 from ui.outside import Outside
 from ui.pane_folding import PaneFolding
 from ui.profiles.current import CurrentProfile
 from ui.profiles.menu import ProfileMenu
 from ui.stored_settings import StoredSettings
-from ui.theme import CHOICES, Theme, app_icon
+from ui.theme import app_icon
 from ui.window_geometry import WindowGeometry
 
 _MIN_SIZE = QSize(440, 440)
@@ -71,6 +72,7 @@ class MainWindow(QMainWindow):
         self._notifications = notifications
         self._engine = engine
         self._outside = Outside(notifications, self)
+        self._look = Look(settings, self)
         self._set_limits(settings.value)
         settings.changed.connect(self._set_limits)  # first, as all that follows asks the engine what fits
         self.profile = CurrentProfile(store, settings, self)
@@ -86,7 +88,13 @@ class MainWindow(QMainWindow):
         )
         self.precision = LivePrecision(self.profile, engine, self)
         self.panels = InspectorController(
-            self.inspector, self.precision, engine, settings, notifications, self._open_conversation, self
+            self.inspector,
+            self.precision,
+            engine,
+            settings,
+            notifications,
+            lambda: self.chat.session.conversation_id,
+            self,
         )
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -96,13 +104,11 @@ class MainWindow(QMainWindow):
         self._connect()
         self._geometry = WindowGeometry(paths.home / "window.ini", self, self._splitter)
         self.inspector.tabs.show_panel(self._geometry.restore())
-        self.top_bar.left_toggle.setChecked(not self.conversations.isHidden())
-        self.top_bar.right_toggle.setChecked(not self.inspector.isHidden())
         self._folding = PaneFolding(self, self._splitter)
-        self._folding.add(self.top_bar.left_toggle, self.conversations)
-        self._folding.add(self.top_bar.right_toggle, self.inspector)
-        self._set_look(settings.value.theme)
-        self.chat.open_newest()
+        self._folding.add(self.conversations, self.top_bar.left_toggle, self._menus.left_pane)
+        self._folding.add(self.inspector, self.top_bar.right_toggle, self._menus.right_pane)
+        self._look.tick(self._menus.looks)
+        self.chat.switcher.open_newest()
         self._refresh()
 
     def start(self, files: Sequence[Path]) -> None:
@@ -153,7 +159,7 @@ class MainWindow(QMainWindow):
 
     def _commands(self) -> Commands:
         return Commands(
-            new=self.chat.new,
+            new=self.chat.switcher.new,
             attach=self._attach,
             search=self._search,
             rename=self._rename,
@@ -165,7 +171,7 @@ class MainWindow(QMainWindow):
             eject=self.models.eject,
             stop=self._stop,
             settings=self._go_to_settings,
-            set_look=self._choose_look,
+            set_look=self._look.choose,
             profiles=ProfileMenu(self.profile, "&Profile", self),
             open_logs=lambda: self._outside.open_folder(self._paths.logs),
             open_data=lambda: self._outside.open_folder(self._paths.home),
@@ -178,9 +184,9 @@ class MainWindow(QMainWindow):
         self._settings.save_failed.connect(
             lambda error: self._notifications.error("The settings could not be saved", error)
         )
-        self.conversations.opened.connect(self.chat.open)
+        self.conversations.opened.connect(self.chat.switcher.open)
         self.conversations.chosen.connect(self.composer.setFocus)
-        self.conversations.new_requested.connect(self.chat.new)
+        self.conversations.new_requested.connect(self.chat.switcher.new)
         self.conversations.delete_requested.connect(self._delete)
         self.conversations.undo_requested.connect(self._undo_delete)
         delete = QShortcut(QKeySequence.StandardKey.Delete, self.conversations)
@@ -196,13 +202,7 @@ class MainWindow(QMainWindow):
         self.top_bar.model_clicked.connect(self.models.choose)
         self.top_bar.eject_clicked.connect(self.models.eject)
         self.top_bar.stop_clicked.connect(self.models.stop_loading)
-        self.top_bar.theme_clicked.connect(self._next_look)
-        self.top_bar.left_toggle.toggled.connect(self.conversations.setVisible)
-        self.top_bar.left_toggle.toggled.connect(self._menus.left_pane.setChecked)
-        self._menus.left_pane.toggled.connect(self.top_bar.left_toggle.setChecked)
-        self.top_bar.right_toggle.toggled.connect(self.inspector.setVisible)
-        self.top_bar.right_toggle.toggled.connect(self._menus.right_pane.setChecked)
-        self._menus.right_pane.toggled.connect(self.top_bar.right_toggle.setChecked)
+        self.top_bar.theme_clicked.connect(self._look.choose_next)
         self.centre.welcome.choose_requested.connect(self.models.choose)
         self.models.library_changed.connect(self._refresh)
         self.models.connect_refusal(self.centre.load_refusal)
@@ -212,7 +212,9 @@ class MainWindow(QMainWindow):
         self._engine.state_changed.connect(self._on_engine_state)
         self._engine.model_loaded.connect(self._refresh)
         self._engine.model_unloaded.connect(self._refresh)
-        self._engine.failed.connect(self._on_failure)
+        self._engine.failed.connect(
+            lambda failure: self._notifications.error(failure.title, failure.message, failure.details)
+        )
 
     def _refresh(self) -> None:
         """Bring the surroundings in line with the conversation and the engine."""
@@ -230,10 +232,10 @@ class MainWindow(QMainWindow):
             )
         busy_id = self.chat.stream.conversation_id
         self.conversations.set_writing(busy_id)
-        self._menus.undo_delete.setEnabled(self.chat.can_undo_delete)
+        self._menus.undo_delete.setEnabled(self.chat.switcher.can_undo_delete)
         self._menus.eject.setEnabled(loaded is not None)
         self._menus.stop.setEnabled(loading or busy_id is not None)
-        busy_title = self.chat.busy_elsewhere
+        busy_title = self.chat.switcher.busy_elsewhere
         if busy_title is None:
             self.busy_bar.hide()
         else:
@@ -241,9 +243,6 @@ class MainWindow(QMainWindow):
 
     def _set_limits(self, settings: Settings) -> None:
         self._engine.set_limits(settings.memory)
-
-    def _open_conversation(self) -> int | None:
-        return self.chat.session.conversation_id
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id
@@ -261,26 +260,23 @@ class MainWindow(QMainWindow):
             self.top_bar.set_progress(None)
         self._refresh()
 
-    def _on_failure(self, failure: Failure) -> None:
-        self._notifications.post(Notice(Level.ERROR, failure.title, failure.message, failure.details))
-
     def _delete_current(self) -> None:
         if self.chat.session.conversation_id is not None:
             self._delete(self.chat.session.conversation_id)
 
     def _delete(self, conversation_id: int) -> None:
-        title = self.chat.delete(conversation_id)
+        title = self.chat.switcher.delete(conversation_id)
         self.conversations.undo_bar.offer(title)
         self._refresh()
 
     def _undo_delete(self) -> None:
         self.conversations.undo_bar.hide()
-        self.chat.undo_delete()
+        self.chat.switcher.undo_delete()
         self._refresh()
 
     def _show_busy(self) -> None:
         if self.chat.stream.conversation_id is not None:
-            self.chat.open(self.chat.stream.conversation_id)
+            self.chat.switcher.open(self.chat.stream.conversation_id)
 
     def _stop(self) -> None:
         self.models.stop_loading()
@@ -302,17 +298,6 @@ class MainWindow(QMainWindow):
     def _go_to_settings(self) -> None:
         self.top_bar.right_toggle.setChecked(True)
         self.inspector.go_to_chat_settings()
-
-    def _next_look(self) -> None:
-        self._choose_look(CHOICES[(CHOICES.index(Theme.current().choice) + 1) % len(CHOICES)])
-
-    def _choose_look(self, choice: str) -> None:
-        self._settings.update(theme=choice)
-        self._set_look(choice)
-
-    def _set_look(self, choice: str) -> None:
-        Theme.current().set_choice(choice)
-        self._menus.looks[choice].setChecked(True)
 
     def _about(self) -> None:
         dialog = AboutDialog(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QSplitter, QWidget
 
 
@@ -22,8 +23,12 @@ class PaneFolding(QObject):
         self.folded: list[QWidget] = []
         window.installEventFilter(self)
 
-    def add(self, toggle: QAbstractButton, pane: QWidget) -> None:
-        """Let the button `toggle`, which shows and hides `pane`, be pressed where there is no room."""
+    def add(self, pane: QWidget, toggle: QAbstractButton, action: QAction) -> None:
+        """Show and hide a pane by a button and a menu entry alike, also where there is no room for it."""
+        toggle.toggled.connect(pane.setVisible)
+        toggle.toggled.connect(action.setChecked)
+        action.toggled.connect(toggle.setChecked)
+        toggle.setChecked(not pane.isHidden())
         self._toggles.append((toggle, pane))
         toggle.toggled.connect(lambda is_shown: self._on_toggled(pane, is_shown))
 

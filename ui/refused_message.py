@@ -32,6 +32,11 @@ class _Refused:
     leaf_id: int | None
     error: AdmissionError
 
+    def says_of_unsent(self, error: AdmissionError) -> bool:
+        """Whether this says just that of the text being written."""
+        is_same = (str(self.error), self.error.choices) == (str(error), error.choices)
+        return self.leaf_id is None and is_same
+
 
 class RefusedMessage(QObject):
     """Remembers for each conversation what was refused in it, shows it while it is open, and tries again.
@@ -49,21 +54,26 @@ class RefusedMessage(QObject):
         panel: RefusalPanel,
         session: ConversationSession,
         profile: CurrentProfile,
+        is_free: Callable[[], bool],
         send: Callable[[bool], None],
         answer: Callable[[int, bool], None],
         parent: QObject | None = None,
     ) -> None:
-        """Make one that sends what is written with `send(anyway)`, and answers a message by `answer`."""
+        """Make one that sends what is written with `send(anyway)`, and answers a message by `answer`.
+
+        `is_free` tells whether the engine can do either now, and says so where it cannot.
+        """
         super().__init__(parent)
         self._panel = panel
         self._session = session
         self._profile = profile
+        self._is_free = is_free
         self._send = send
         self._answer = answer
         self._refused: dict[int, _Refused] = {}
         self._on_panel: _Refused | None = None
         panel.chosen.connect(self._on_choice)
-        panel.again.connect(lambda: self._try_again(anyway=False))
+        panel.again.connect(self._on_again)
         panel.anyway.connect(self._on_anyway)
         panel.closed.connect(self.forget)
 
@@ -75,7 +85,9 @@ class RefusedMessage(QObject):
 
     def show_unsent(self, error: AdmissionError) -> None:
         """Say that the text being written does not fit."""
-        self._remember(self._session.conversation_id, _Refused(None, error))
+        shown = self._shown
+        if shown is None or not shown.says_of_unsent(error):
+            self._remember(self._session.conversation_id, _Refused(None, error))
 
     def show_unanswered(self, conversation_id: int, leaf_id: int, error: AdmissionError) -> None:
         """Say that a message that was sent does not fit; when its conversation is open."""
@@ -122,10 +134,16 @@ class RefusedMessage(QObject):
         )
 
     def _on_choice(self, choice: Choice) -> None:
+        if isinstance(choice, SmallerModel):
+            self.smaller_model_wanted.emit(choice.weights_nbytes)
+            return
+        refused = self._shown
+        if refused is not None and self._is_free():
+            self._apply(choice)
+            self._try_again(refused, anyway=False)
+
+    def _apply(self, choice: Choice) -> None:
         match choice:
-            case SmallerModel(nbytes):
-                self.smaller_model_wanted.emit(nbytes)
-                return
             case LowerPrecision(kv):
                 self._profile.update(kv=kv)
             case LongerContext(most) | ShorterContext(most):
@@ -134,17 +152,21 @@ class RefusedMessage(QObject):
                 self._profile.update(document_mode=DocumentMode.SEGMENTS)
             case DropTurns(count):
                 self._session.leave_out(count)
-        self._try_again(anyway=False)
+
+    def _on_again(self) -> None:
+        refused = self._shown
+        if refused is not None and self._is_free():
+            self._try_again(refused, anyway=False)
 
     def _on_anyway(self) -> None:
-        if confirm_anyway(self._panel.window(), "Send anyway", SEND_RISK, "Send anyway"):
-            self._try_again(anyway=True)
-
-    def _try_again(self, *, anyway: bool) -> None:
         refused = self._shown
-        self.forget()
-        if refused is None:
+        if refused is None or not self._is_free():
             return
+        if confirm_anyway(self._panel.window(), "Send anyway", SEND_RISK, "Send anyway"):
+            self._try_again(refused, anyway=True)
+
+    def _try_again(self, refused: _Refused, *, anyway: bool) -> None:
+        self.forget()
         if refused.leaf_id is None:
             self._send(anyway)
         else:

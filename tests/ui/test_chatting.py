@@ -100,14 +100,14 @@ def test_a_reply_goes_on_while_another_conversation_is_open(
     first = window.chat.session.conversation_id
     ask(window, qtbot, "Tell a long story about the sea.")
     wait_for_text(window, qtbot)
-    window.chat.new()
+    window.chat.switcher.new()
     assert window.busy_bar.isVisible()
     ask(window, qtbot, "Hello")
     assert window.composer.text == "Hello"
     assert window.chat.session.messages == []
     elsewhere = len(window.chat.stream.text)
     qtbot.waitUntil(lambda: len(window.chat.stream.text) > elsewhere, timeout=ANSWER_MS)
-    window.chat.open(first)
+    window.chat.switcher.open(first)
     assert window.busy_bar.isHidden()
     reply = window.view._stream
     assert reply is not None
@@ -153,7 +153,7 @@ def test_deleting_a_conversation_stops_its_reply(desk: Desk, qtbot: QtBot, start
     window._delete_current()
     wait_for_answer(window, qtbot)
     assert window.centre.notification_bar.notice is None
-    window.chat.undo_delete()
+    window.chat.switcher.undo_delete()
     assert window.chat.session.messages[-1].state is MessageState.STOPPED
 
 
@@ -209,7 +209,7 @@ def test_ejecting_is_remembered_and_the_last_model_is_loaded_by_itself(
     desk.close()
     window = desk.open()
     window.start([])
-    assert not window._engine._worker._pending
+    assert not window._engine._worker._requests._pending
     assert window.top_bar.model_button.text() == "Choose a model"
 
 

@@ -242,7 +242,7 @@ def test_another_conversation_or_model_ends_what_was_known_of_the_cache(
     wait_for_answer(window, qtbot)
     window.profile.update(kv=EXACT)
     qtbot.waitUntil(lambda: hint(window) != "", timeout=WAIT_MS)
-    window.chat.new()
+    window.chat.switcher.new()
     assert (apart(window), hint(window)) == (("", ""), "")
     assert figure(window, "KV memory now") != "–"
     window.models.eject()
@@ -298,7 +298,7 @@ def test_a_message_that_is_refused_leaves_the_figures_of_the_cache_that_is_still
     ask(window, qtbot)
     wait_for_answer(window, qtbot)
     before = window.precision.held
-    window.chat.new()
+    window.chat.switcher.new()
     too_long = window.chat.session.conversation_id
     assert too_long is not None
     message = desk.store.add_user_message(too_long, None, "word " * 9000, [])
@@ -316,6 +316,6 @@ def test_deleting_a_conversation_gives_its_memory_back(desk: Desk, qtbot: QtBot,
     asked = window.chat.session.conversation_id
     assert asked is not None
     with qtbot.waitSignal(window._engine.kv_changed, timeout=WAIT_MS):
-        window.chat.delete(asked)
+        window.chat.switcher.delete(asked)
     assert window.precision.held is None
     assert figure(window, "KV memory now") == "–"

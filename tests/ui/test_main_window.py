@@ -94,18 +94,18 @@ def test_drafts_stay_with_their_conversation_and_survive_a_restart(desk: Desk, q
     window = desk.open()
     first = window.chat.session.conversation_id
     write(window, qtbot, "First draft")
-    window.chat.new()
+    window.chat.switcher.new()
     second = window.chat.session.conversation_id
     assert second != first and window.composer.text == ""
     write(window, qtbot, "Second draft")
-    window.chat.open(first)
+    window.chat.switcher.open(first)
     assert window.composer.text == "First draft"
-    window.chat.open(second)
+    window.chat.switcher.open(second)
     assert window.composer.text == "Second draft"
     write(window, qtbot, ", longer")
     desk.close()
     window = desk.open()
-    window.chat.open(second)
+    window.chat.switcher.open(second)
     assert window.composer.text == "Second draft, longer"
 
 
@@ -114,6 +114,18 @@ def test_a_draft_is_saved_while_the_window_stays_open(desk: Desk, qtbot: QtBot) 
     write(window, qtbot, "Precious")
     conversation_id = window.chat.session.conversation_id
     qtbot.waitUntil(lambda: desk.store.conversation(conversation_id).draft == "Precious", timeout=WAIT_MS)
+
+
+def test_a_draft_is_saved_while_the_user_goes_on_writing(
+    desk: Desk, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.conversation_session._DRAFT_DELAY_MS", 60_000)
+    window = desk.open()
+    timer = window.chat.session._draft_timer
+    write(window, qtbot, "On")
+    qtbot.waitUntil(lambda: timer.remainingTime() < 59_990)
+    write(window, qtbot, " and on")
+    assert timer.remainingTime() < 59_990
 
 
 def answer_the_question(window: MainWindow, qtbot: QtBot, button: str, asked: list[str]) -> None:
@@ -190,7 +202,7 @@ def test_a_reply_that_cannot_be_saved_is_shown_and_saved_later(
     window._engine.reply_unsaved.emit(reply)
     assert store.message(row.id).text == "The beginning"
     window.chat.session.conversation_id = None
-    window.chat.open(first)
+    window.chat.switcher.open(first)
     assert window.chat.session.messages[-1] == reply
     with qtbot.waitSignal(window.chat._unsaved.saved):
         db.execute("PRAGMA query_only=OFF")
@@ -286,11 +298,11 @@ def test_a_document_that_is_read_while_another_conversation_is_open_lands_where_
     file.write_text(TEXT)
     first = window.chat.session.conversation_id
     drop(window, file)
-    window.chat.new()
+    window.chat.switcher.new()
     assert window.chat.session.conversation_id != first
     assert chips(window) == []
     qtbot.waitUntil(lambda: bool(desk.store.draft_attachments(first)), timeout=WAIT_MS)
-    window.chat.open(first)
+    window.chat.switcher.open(first)
     assert chips(window) == [("notes.txt", ChipState.READY)]
 
 
@@ -350,7 +362,7 @@ def test_a_reply_that_an_earlier_process_left_is_shown_as_interrupted(desk: Desk
 
 def test_the_look_is_remembered(desk: Desk) -> None:
     window = desk.open()
-    window._choose_look("dark")
+    window._look.choose("dark")
     assert Theme.current().is_dark
     desk.close()
     Theme.current().set_choice("light")
@@ -400,7 +412,7 @@ def test_long_conversations_show_their_end_and_load_what_came_before(
     for index in range(number):
         parent = desk.store.add_user_message(conversation.id, parent, f"Message {index}").id
         ids.append(parent)
-    window.chat.open(conversation.id)
+    window.chat.switcher.open(conversation.id)
     assert window.view.message_ids == ids[-50:]
     while len(window.view.message_ids) < number:
         before = len(window.view.message_ids)
@@ -429,7 +441,7 @@ def test_escape_first_leaves_what_is_being_typed_and_then_stops(desk: Desk, qtbo
     store, conversation_id = desk.store, window.chat.session.conversation_id
     store.add_user_message(conversation_id, None, "Question")
     window.chat.session.conversation_id = None
-    window.chat.open(conversation_id)
+    window.chat.switcher.open(conversation_id)
     stop = action(window, "Esc")
     stopped: list[bool] = []
     stop.triggered.connect(lambda: stopped.append(True))
@@ -499,9 +511,9 @@ def test_a_new_conversation_that_is_still_unused_takes_the_profile_that_was_chos
     window.profile.choose("Long document")
     conversation = window._store.create_conversation("Other")
     window._store.set_draft(conversation.id, "A draft")
-    window.chat.open(conversation.id)
+    window.chat.switcher.open(conversation.id)
     window.profile.choose("Code")
-    window.chat.new()
+    window.chat.switcher.new()
     assert window.chat.session.conversation_id == unused_id
     assert window.profile.value.name == "Code"
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QPushButton, QSplitter, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -32,10 +33,9 @@ class Panes:
         self.folding = PaneFolding(self.window, splitter)
         self.toggles = []
         for pane in (panes[0], panes[2]):
-            toggle = QPushButton(checkable=True, checked=True)
+            toggle = QPushButton(checkable=True)
             qtbot.addWidget(toggle)
-            toggle.toggled.connect(pane.setVisible)
-            self.folding.add(toggle, pane)
+            self.folding.add(pane, toggle, QAction(self.window, checkable=True))
             self.toggles.append(toggle)
         self.window.resize(1000, 500)
         self.window.show()

@@ -18,6 +18,7 @@ from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
 from tests.engine.folders import write_folder
 from tests.ui.conftest import WAIT_MS, Desk
+from ui.chat.left_out import LeftOutLine
 from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
 
@@ -148,7 +149,7 @@ def test_a_limit_beyond_what_fits_into_memory_is_said_beside_the_meter_and_kept(
 def test_a_document_that_is_too_long_can_be_read_in_segments(window: MainWindow, qtbot: QtBot) -> None:
     conversation = window._store.create_conversation()
     window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
-    window.chat.open(conversation.id)
+    window.chat.switcher.open(conversation.id)
     ask(window, qtbot, "What does it say?")
     assert "Read in 3 parts" in offered(window)
     assert window.composer.text == "What does it say?"
@@ -177,14 +178,14 @@ def test_a_refusal_of_the_engine_is_shown_in_its_conversation_and_answered_after
     assert session.conversation_id is not None
     question = window._store.add_user_message(session.conversation_id, session.leaf_id, "Second")
     refused_id = session.conversation_id
-    window.chat.new()
+    window.chat.switcher.new()
     four_bit = KVSpec.parse("4; hot=0, warm=0")
     error = AdmissionError(
         "It takes too much.", needed_nbytes=2, available_nbytes=1, choices=(LowerPrecision(four_bit, 900),)
     )
     window._engine.reply_refused.emit(refused_id, question.id, error)
     assert window.composer.refusal.isHidden()
-    window.chat.open(refused_id)
+    window.chat.switcher.open(refused_id)
     assert list(offered(window)) == ["Use 4-bit KV cache", "Try again", "Send anyway…"]
     assert "It takes too much." in said(window)
     offered(window)["Use 4-bit KV cache"].click()
@@ -193,7 +194,7 @@ def test_a_refusal_of_the_engine_is_shown_in_its_conversation_and_answered_after
     assert replies(window)[-1].parent_id == question.id
     assert window.profile.value.kv == four_bit
     assert window.composer.refusal.isHidden()
-    window.chat.new()
+    window.chat.switcher.new()
     assert window.profile.value == BUILT_IN[0]
 
 
@@ -220,10 +221,10 @@ def test_a_conversation_begins_with_the_profile_that_was_chosen_last(
     ask(window, qtbot, "Hello")
     wait_for_answer(window, qtbot)
     first = window.chat.session.conversation_id
-    window.chat.new()
+    window.chat.switcher.new()
     window.profile.choose("Chat")
     assert first is not None
-    window.chat.open(first)
+    window.chat.switcher.open(first)
     assert window.profile.value == BUILT_IN[2]
     assert window.top_bar.profile_button.text() == "Code"
 
@@ -237,7 +238,7 @@ def test_a_question_about_a_document_that_was_read_in_parts_is_no_refusal(
     question = window._store.add_user_message(conversation.id, None, "What does it say?", [attachment.id])
     answer = window._store.begin_reply(conversation.id, question.id, "tiny")
     window._store.finish_reply(answer.id, "Nothing.", MessageState.COMPLETE)
-    window.chat.open(conversation.id)
+    window.chat.switcher.open(conversation.id)
     window.profile.update(document_mode=DocumentMode.SEGMENTS)
     qtbot.waitUntil(lambda: "in parts" in window.composer._note.text(), timeout=WAIT_MS)
     qtbot.waitUntil(lambda: window.chat._check.use("And now?").used_tokens is not None, timeout=WAIT_MS)
@@ -279,3 +280,47 @@ def test_the_button_that_has_the_focus_stays_while_other_things_change(desk: Des
     assert window.focusWidget() is button
     window.composer.refusal.dismiss()
     assert window.focusWidget() is window.composer.edit
+
+
+def test_all_old_turns_can_be_left_out_for_a_message_that_fits_alone(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    talk(window, qtbot, 1, 1_000)
+    ask(window, qtbot, "y" * 1_200)
+    assert "Leave out the oldest turn" in offered(window), said(window)
+    offered(window)["Leave out the oldest turn"].click()
+    qtbot.waitUntil(lambda: len(replies(window)) == 2, timeout=WAIT_MS)
+    wait_for_answer(window, qtbot)
+    session = window.chat.session
+    assert session.read_messages == session.messages[2:]
+    line = window.view.findChild(LeftOutLine)
+    assert line.isVisibleTo(window.view)
+    assert "2 messages above" in line.findChild(QLabel).text()
+
+
+def test_a_refusal_goes_when_what_is_written_fits_after_all(window: MainWindow, qtbot: QtBot) -> None:
+    window.profile.update(max_context=512)
+    ask(window, qtbot, "y" * 600)
+    before = said(window)
+    window.profile.update(max_context=600)
+    assert said(window) != before and not window.composer.refusal.isHidden()
+    window.profile.update(max_context=1_024)
+    assert window.composer.refusal.isHidden()
+    assert window.composer.text == "y" * 600
+
+
+def test_a_choice_that_cannot_be_tried_now_changes_nothing_and_stays(window: MainWindow) -> None:
+    session, kv = window.chat.session, window.profile.value.kv
+    assert session.conversation_id is not None
+    question = window._store.add_user_message(session.conversation_id, None, "First")
+    session._show_path(question.id)
+    lower = LowerPrecision(KVSpec.parse("4"), 900)
+    error = AdmissionError("No.", needed_nbytes=2, available_nbytes=1, choices=(lower,))
+    window._engine.reply_refused.emit(session.conversation_id, question.id, error)
+    window.chat.stream.conversation_id = session.conversation_id + 1  # a reply is written elsewhere
+    for words in ("Use 4-bit KV cache", "Try again", "Send anyway…"):
+        offered(window)[words].click()
+        assert list(offered(window)) == ["Use 4-bit KV cache", "Try again", "Send anyway…"]
+    assert window.profile.value.kv == kv
+    assert "A reply is being written" in window.composer._hint_line.text()
+    window.chat.stream.conversation_id = None

@@ -45,7 +45,7 @@ def test_a_change_in_another_conversation_leaves_what_the_engine_holds(
     window: MainWindow, qtbot: QtBot
 ) -> None:
     window._engine.kv_changed.emit(window.profile.conversation_id or 0, CacheChanged(DEFAULT_KV, USAGE))
-    window.chat.open(other_conversation(window._store))
+    window.chat.switcher.open(other_conversation(window._store))
     window.profile.choose("Long document")
     assert wanted_after_settling(window, qtbot) == DEFAULT_KV
 
@@ -59,7 +59,7 @@ def test_a_change_in_another_conversation_leaves_a_reply_that_has_just_begun(
     reply = window._store.begin_reply(replying_id, question.id, "A model")
     other_id = other_conversation(window._store)
     window._engine.reply_started.emit(reply)
-    window.chat.open(other_id)
+    window.chat.switcher.open(other_id)
     window.profile.update(kv=FOUR_BIT)
     assert wanted_after_settling(window, qtbot) == DEFAULT_KV
     window._engine.reply_finished.emit(window._store.finish_reply(reply.id, "", MessageState.STOPPED))
@@ -72,10 +72,10 @@ def test_opening_a_conversation_with_another_precision_changes_nothing_in_the_en
 ) -> None:
     first_id, other_id = window.profile.conversation_id, other_conversation(window._store)
     assert first_id is not None
-    window.chat.open(other_id)
+    window.chat.switcher.open(other_id)
     window.profile.update(kv=FOUR_BIT)
     assert wanted_after_settling(window, qtbot) == FOUR_BIT  # nothing is held: harmless
-    window.chat.open(first_id)
+    window.chat.switcher.open(first_id)
     window._engine.kv_changed.emit(first_id, CacheChanged(DEFAULT_KV, USAGE))
-    window.chat.open(other_id)
+    window.chat.switcher.open(other_id)
     assert not window.precision._timer.isActive()
