@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter
 
 from app.documents.formats import file_filter
 from app.paths import AppPaths
-from app.settings import Settings
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
 from ui.centre_pane import CentrePane
@@ -73,8 +72,9 @@ class MainWindow(QMainWindow):
         self._engine = engine
         self._outside = Outside(notifications, self)
         self._look = Look(settings, self)
-        self._set_limits(settings.value)
-        settings.changed.connect(self._set_limits)  # first, as all that follows asks the engine what fits
+        engine.set_limits(settings.value.memory)
+        # First, as all that follows asks the engine what fits.
+        settings.changed.connect(lambda changed: engine.set_limits(changed.memory))
         self.profile = CurrentProfile(store, settings, self)
         self.models = ModelController(paths, engine, settings, self.profile, notifications, self)
         self.centre = CentrePane(self.models.downloads)
@@ -88,13 +88,7 @@ class MainWindow(QMainWindow):
         )
         self.precision = LivePrecision(self.profile, engine, self)
         self.panels = InspectorController(
-            self.inspector,
-            self.precision,
-            engine,
-            settings,
-            notifications,
-            lambda: self.chat.session.conversation_id,
-            self,
+            self.inspector, self.precision, engine, settings, notifications, self._open_conversation, self
         )
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -241,8 +235,8 @@ class MainWindow(QMainWindow):
         else:
             self.busy_bar.show_for(busy_title)
 
-    def _set_limits(self, settings: Settings) -> None:
-        self._engine.set_limits(settings.memory)
+    def _open_conversation(self) -> int | None:
+        return self.chat.session.conversation_id
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id
