@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 import tomli_w
 
-from app.durable_files import set_aside, write_whole
+from app.durable_files import dated_name, set_aside, write_whole
 from app.profiles import (
     CUSTOM,
     DEFAULT,
@@ -69,7 +70,8 @@ def load_settings(path: Path) -> tuple[Settings, str | None]:
     """Return the settings and, when not all of them could be used, a sentence that says which and why.
 
     A value that cannot be used is replaced by its default, a key that is unknown is left out, and a file that
-    is no TOML is moved aside.
+    is no TOML is moved aside. Of a file with values that cannot be used a copy is kept, as they are gone with
+    the next save.
     """
     try:
         document = tomllib.loads(path.read_bytes().decode())
@@ -86,6 +88,8 @@ def load_settings(path: Path) -> tuple[Settings, str | None]:
     sentences = [f"In {path.name}, {'; '.join(problems)}. The default is used instead."] if problems else []
     if left_out:
         sentences.append(f"In {path.name}, {'; '.join(left_out)}. The rest is used without it.")
+    if sentences:
+        sentences.append(_copy_message(path))
     return settings, " ".join(sentences) or None
 
 
@@ -110,6 +114,17 @@ def save_settings(path: Path, settings: Settings) -> None:
         write_whole(path, tomli_w.dumps(_without_none(document)).encode("utf-8", "replace"))
     except OSError as error:
         raise SettingsError(f"The settings could not be saved in {path} ({error.strerror}).") from error
+
+
+def _copy_message(path: Path) -> str:
+    log.warning("not all of %s could be used", path)
+    copy = dated_name(path, "before")
+    try:
+        shutil.copyfile(path, copy)
+    except OSError as failure:
+        log.warning("%s cannot be copied: %s", path, failure)
+        return "It is written anew when a setting changes."
+    return f"The file as it was is kept as {copy}."
 
 
 def _set_aside_message(path: Path, error: Exception) -> str:

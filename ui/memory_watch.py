@@ -46,7 +46,7 @@ class MemoryWatch(QObject):
         self.limits = limits
         self.history = MemoryHistory()
         self._monitor = MemoryMonitor(guard, lambda: self.limits, interval_s=interval_s, sensor=sensor)
-        self._monitor.subscribe(self._received.emit)
+        self._monitor.subscribe(self._on_sample)
         self._received.connect(self._take)
 
     def start(self) -> None:
@@ -63,6 +63,13 @@ class MemoryWatch(QObject):
         event = GuardEvent(time.monotonic(), datetime.now(), action)
         self.history.events.append(event)
         self.acted.emit(event)
+
+    def _on_sample(self, sample: MemorySample, has_moved: bool) -> None:
+        """Pass a sample on from the monitor's thread, as long as there is somebody to tell."""
+        try:
+            self._received.emit(sample, has_moved)
+        except RuntimeError:  # Qt has deleted this object: the program ended without `stop`
+            self._monitor.stop()
 
     def _take(self, sample: MemorySample, has_moved: bool) -> None:
         self.history.add(sample)

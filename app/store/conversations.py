@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
 import sqlite_utils
 
 from app.documents.document import Document
-from app.profiles import Profile, profile_table, read_profile
+from app.profiles import Profile
 from app.store import attachments, messages
+from app.store import conversation_rows as rows
 from app.store.connection import StoreConnection
 from app.store.errors import NotFoundError, StoreError
 from app.store.migrations import CONVERSATIONS
 from app.store.records import Attachment, Conversation, Message, MessageState, Role
-from app.store.text import moment, search_key
+from app.store.text import search_key
 from app.store.titles import DEFAULT_TITLE, title_of
 from app.valid_unicode import valid_unicode
-from engine.errors import OctavoError
 from engine.events import GenerationStats
-
-log = logging.getLogger(__name__)
 
 
 class ConversationStore:
@@ -52,14 +47,14 @@ class ConversationStore:
             (row,) = db.execute(
                 """INSERT INTO conversations (title, renamed, created_at, updated_at) VALUES (?, ?, ?, ?)
                    RETURNING *""",
-                (_title(title), title != DEFAULT_TITLE, now, now),
+                (rows.title(title), title != DEFAULT_TITLE, now, now),
             ).fetchall()
-            return _conversation(row)
+            return rows.record(row)
 
     def conversation(self, conversation_id: int) -> Conversation:
         """Return one conversation."""
         with self._connection.read() as db:
-            return _conversation(_living(db, conversation_id))
+            return rows.record(rows.living(db, conversation_id))
 
     def conversations(self, search: str = "") -> list[Conversation]:
         """Return the conversations whose title contains `search`: pinned first, then newest first."""
@@ -67,43 +62,43 @@ class ConversationStore:
                  ORDER BY pinned DESC, updated_at DESC, id DESC"""
         wanted = search_key(search.strip())
         with self._connection.read() as db:
-            rows = db.execute(sql).fetchall()
-        return [_conversation(row) for row in rows if not wanted or wanted in search_key(row["title"])]
+            found = db.execute(sql).fetchall()
+        return [rows.record(row) for row in found if not wanted or wanted in search_key(row["title"])]
 
     def rename(self, conversation_id: int, title: str) -> None:
         """Give a conversation a title, which then no longer follows its first message."""
         with self._connection.write() as db:
-            _update(db, conversation_id, "title = ?, renamed = 1", _title(title))
+            rows.update(db, conversation_id, "title = ?, renamed = 1", rows.title(title))
 
     def set_pinned(self, conversation_id: int, pinned: bool) -> None:
         """Keep a conversation at the top of the list, or no longer."""
         with self._connection.write() as db:
-            _update(db, conversation_id, "pinned = ?", pinned)
+            rows.update(db, conversation_id, "pinned = ?", pinned)
 
     def set_draft(self, conversation_id: int, text: str) -> None:
         """Keep text that was typed and not sent."""
         with self._connection.write() as db:
-            _update(db, conversation_id, "draft = ?", valid_unicode(text))
+            rows.update(db, conversation_id, "draft = ?", valid_unicode(text))
 
     def set_leaf(self, conversation_id: int, message_id: int | None) -> None:
         """Let a conversation end at one of its messages."""
         with self._connection.write() as db:
             if message_id is not None:
                 messages.require_message(db, conversation_id, message_id)
-            _update(db, conversation_id, "leaf_id = ?", message_id)
+            rows.update(db, conversation_id, "leaf_id = ?", message_id)
 
     def set_profile(self, conversation_id: int, profile: Profile | None) -> None:
         """Keep how a conversation is read, or that this is as for any other."""
         with self._connection.write() as db:
-            _update(db, conversation_id, "profile = ?", _profile_text(profile))
+            rows.update(db, conversation_id, "profile = ?", rows.profile_text(profile))
 
     def replace_profile(self, name: str, profile: Profile) -> None:
         """Give all conversations that have a profile of this name another, as when it was renamed."""
         with self._connection.write() as db:
             db.execute(
                 """UPDATE conversations SET profile = ?
-                   WHERE json_valid(profile) AND json_extract(profile, '$.name') = ?""",
-                (_profile_text(profile), name),
+                   WHERE CASE WHEN json_valid(profile) THEN json_extract(profile, '$.name') END = ?""",
+                (rows.profile_text(profile), name),
             )
 
     def set_context_from(self, conversation_id: int, message_id: int | None) -> None:
@@ -111,12 +106,12 @@ class ConversationStore:
         with self._connection.write() as db:
             if message_id is not None:
                 messages.require_message(db, conversation_id, message_id)
-            _update(db, conversation_id, "context_from = ?", message_id)
+            rows.update(db, conversation_id, "context_from = ?", message_id)
 
     def delete(self, conversation_id: int) -> None:
         """Take a conversation out of the list; `undo_delete` brings it back until `purge_deleted`."""
         with self._connection.write() as db:
-            _update(db, conversation_id, "deleted_at = ?", messages.now_text())
+            rows.update(db, conversation_id, "deleted_at = ?", messages.now_text())
 
     def undo_delete(self, conversation_id: int) -> None:
         """Bring a deleted conversation back as it was."""
@@ -137,7 +132,7 @@ class ConversationStore:
     def add_attachment(self, conversation_id: int, document: Document) -> Attachment:
         """Add a document to a conversation's draft."""
         with self._connection.write() as db:
-            _living(db, conversation_id)
+            rows.living(db, conversation_id)
             return attachments.attachment(db, attachments.insert_attachment(db, conversation_id, document))
 
     def draft_attachments(self, conversation_id: int) -> list[Attachment]:
@@ -175,7 +170,7 @@ class ConversationStore:
         The first user message names a conversation that has no title of its own.
         """
         with self._connection.write() as db:
-            conversation = _living(db, conversation_id)
+            conversation = rows.living(db, conversation_id)
             first = not db.execute(
                 "SELECT 1 FROM messages WHERE conversation_id = ? LIMIT 1", (conversation_id,)
             ).fetchone()
@@ -185,10 +180,10 @@ class ConversationStore:
             db.execute("UPDATE messages SET state = 'complete' WHERE id = ?", (message_id,))
             message = messages.message(db, message_id)
             if not keep_draft:
-                _update(db, conversation_id, "draft = ?", "")
+                rows.update(db, conversation_id, "draft = ?", "")
             if first and not conversation["renamed"]:
                 fallback = message.attachments[0].title if message.attachments else None
-                _update(db, conversation_id, "title = ?", title_of(message.text, fallback))
+                rows.update(db, conversation_id, "title = ?", title_of(message.text, fallback))
             return message
 
     def begin_reply(self, conversation_id: int, parent_id: int, model: str) -> Message:
@@ -264,24 +259,11 @@ def _add_message(
     text: str = "",
     model: str | None = None,
 ) -> int:
-    _living(db, conversation_id)
+    rows.living(db, conversation_id)
     now = messages.now_text()
     message_id = messages.insert_message(db, conversation_id, parent_id, role, text, model, now)
-    _update(db, conversation_id, "leaf_id = ?, updated_at = ?", message_id, now)
+    rows.update(db, conversation_id, "leaf_id = ?, updated_at = ?", message_id, now)
     return message_id
-
-
-def _update(db: sqlite_utils.Database, conversation_id: int, assignments: str, *values: object) -> None:
-    _living(db, conversation_id)
-    db.execute(f"UPDATE conversations SET {assignments} WHERE id = ?", (*values, conversation_id))
-
-
-def _living(db: sqlite_utils.Database, conversation_id: int) -> sqlite3.Row:
-    sql = "SELECT * FROM conversations WHERE id = ? AND deleted_at IS NULL"
-    row: sqlite3.Row | None = db.execute(sql, (conversation_id,)).fetchone()
-    if row is None:
-        raise NotFoundError("This conversation no longer exists.")
-    return row
 
 
 def _require_draft(db: sqlite_utils.Database, attachment_id: int) -> None:
@@ -290,39 +272,3 @@ def _require_draft(db: sqlite_utils.Database, attachment_id: int) -> None:
         raise NotFoundError("This attachment no longer exists.")
     if not row["in_draft"]:
         raise StoreError("This attachment was sent and can no longer change.")
-
-
-def _title(title: str) -> str:
-    cleaned = " ".join(valid_unicode(title).split())
-    if not cleaned:
-        raise StoreError("A conversation needs a title.")
-    return cleaned
-
-
-def _conversation(row: sqlite3.Row) -> Conversation:
-    return Conversation(
-        id=row["id"],
-        title=row["title"],
-        created_at=moment(row["created_at"]),
-        updated_at=moment(row["updated_at"]),
-        pinned=bool(row["pinned"]),
-        leaf_id=row["leaf_id"],
-        draft=row["draft"],
-        profile=_profile(row),
-        context_from=row["context_from"],
-    )
-
-
-def _profile_text(profile: Profile | None) -> str | None:
-    return None if profile is None else json.dumps(profile_table(profile))
-
-
-def _profile(row: sqlite3.Row) -> Profile | None:
-    # Settings are not worth a conversation: those that cannot be read are as if they had not been chosen.
-    if row["profile"] is None:
-        return None
-    try:
-        return read_profile(json.loads(row["profile"]))
-    except (ValueError, RecursionError, OctavoError) as error:
-        log.warning("the profile of conversation %d cannot be read: %s", row["id"], error)
-        return None

@@ -150,7 +150,7 @@ def test_a_value_that_cannot_be_used_costs_only_itself(path: Path, text: str, na
     settings, message = load_settings(path)
     assert message is not None
     assert message.startswith(f"In settings.toml, {named} is ")
-    assert message.endswith(". The default is used instead.")
+    assert ". The default is used instead. The file as it was is kept as " in message
     expected = Settings(
         system_prompt="Be brief." if good else "",
         sampling=SamplingParams(min_p=0.25) if "[sampling]" in text else SamplingParams(),
@@ -218,7 +218,12 @@ def test_a_damaged_profile_is_left_out_and_the_others_stay(path: Path, damage: s
     assert settings.theme == "dark"
     assert message is not None
     assert message.startswith("In settings.toml, profile 2 cannot be used: ")
-    assert message.endswith(". The rest is used without it.")
+    assert ". The rest is used without it. The file as it was is kept as " in message
+    before = path.read_bytes()
+    save_settings(path, settings)
+    (copy,) = (each for each in path.parent.iterdir() if each != path)
+    assert copy.read_bytes() == before and f"{copy}." in message
+    assert load_settings(path) == (settings, None)
 
 
 def test_several_values_are_all_named(path: Path) -> None:

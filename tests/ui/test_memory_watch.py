@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import shiboken6
 from PySide6.QtCore import QThread
 from pytestqt.qtbot import QtBot
 
@@ -129,3 +130,15 @@ def test_actions_are_kept_with_their_times(qtbot: QtBot, watches: list[MemoryWat
         watch.take_action(action)
     assert acted.args[0].action == action
     assert list(watch.history.events) == acted.args
+
+
+def test_a_watch_that_goes_without_being_stopped_ends_its_thread_quietly(
+    qtbot: QtBot, watches: list[MemoryWatch], caplog: pytest.LogCaptureFixture
+) -> None:
+    watch = watching(watches, Guard(), PLENTY)
+    watch.start()
+    qtbot.waitUntil(lambda: len(watch.history) > 0)
+    shiboken6.delete(watch)
+    watches.remove(watch)
+    qtbot.waitUntil(lambda: monitor_threads() == [])
+    assert caplog.messages == []

@@ -9,11 +9,8 @@ from typing import TypeVar
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
     QDialog,
-    QFileDialog,
-    QFrame,
     QHBoxLayout,
     QLabel,
-    QLineEdit,
     QMessageBox,
     QPushButton,
     QScrollArea,
@@ -32,6 +29,7 @@ from ui.background import BackgroundJob, Report
 from ui.models.download_bar import DownloadBar
 from ui.models.downloads import Downloads
 from ui.models.row import ModelRow
+from ui.models.sources import ModelSources
 from ui.plain_text import plain_label
 from ui.theme import Theme
 
@@ -69,10 +67,9 @@ class ModelChooser(QDialog):
         self._message = plain_label(wraps=True)
         self._message.setProperty("kind", "danger")
         self._message.hide()
-        self._hub_id = QLineEdit()
-        self._hub_id.setPlaceholderText("mlx-community/Qwen3-4B-4bit")
-        self._hub_id.setAccessibleName("Model name on Hugging Face")
-        self._hub_id.returnPressed.connect(self._get_from_hub)
+        self._sources = ModelSources()
+        self._sources.hub_requested.connect(self._get_from_hub)
+        self._sources.import_requested.connect(self.import_path)
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -165,37 +162,8 @@ class ModelChooser(QDialog):
         column.addLayout(head)
         column.addLayout(notice)
         column.addWidget(self._area, 1)
-        column.addWidget(self._foot())
+        column.addWidget(self._sources)
         self.resize(680, 640)
-
-    def _foot(self) -> QWidget:
-        foot = QFrame()
-        foot.setObjectName("sidePane")
-        get = QPushButton("Get")
-        get.setAccessibleName("Get the named model from Hugging Face")
-        get.setAutoDefault(False)
-        get.clicked.connect(self._get_from_hub)
-        label = QLabel("Get from Hugging Face")
-        label.setBuddy(self._hub_id)
-        hub = QHBoxLayout()
-        hub.addWidget(label)
-        hub.addWidget(self._hub_id, 1)
-        hub.addWidget(get)
-        imports = QHBoxLayout()
-        imports.addWidget(QLabel("Import what you have"))
-        imports.addStretch(1)
-        for words, slot in (("GGUF file…", self._import_file), ("MLX folder…", self._import_folder)):
-            button = QPushButton(words)
-            button.setAccessibleName(f"Import {words.rstrip('…')}")
-            button.setAutoDefault(False)
-            button.clicked.connect(slot)
-            imports.addWidget(button)
-        column = QVBoxLayout(foot)
-        column.setContentsMargins(24, 14, 24, 16)
-        column.setSpacing(10)
-        column.addLayout(hub)
-        column.addLayout(imports)
-        return foot
 
     def _installed_row(self, model: InstalledModel) -> QWidget:
         where = "" if model.managed else f" · {_home_relative(model.path)}"
@@ -222,33 +190,17 @@ class ModelChooser(QDialog):
         row.add(DownloadBar(self._downloads, source, title, "Get"))
         return row
 
-    def _get_from_hub(self) -> None:
-        text = self._hub_id.text().strip()
-        if not text:
-            self._hub_id.setFocus()
-            return
+    def _get_from_hub(self, text: str) -> None:
         try:
             source = HubSource.parse(text).id
         except OctavoError as error:
             self.say(error)
             return
         self._message.hide()
-        self._hub_id.clear()
+        self._sources.clear()
         self._downloads.start(source)
         self.refresh()
         self._area.verticalScrollBar().setValue(0)
-
-    def _import_file(self) -> None:
-        name, _ = QFileDialog.getOpenFileName(
-            self, "Import a GGUF file", "", "GGUF files (*.gguf);;All files (*)"
-        )
-        if name:
-            self.import_path(Path(name))
-
-    def _import_folder(self) -> None:
-        name = QFileDialog.getExistingDirectory(self, "Import a folder in MLX form")
-        if name:
-            self.import_path(Path(name))
 
     def import_path(self, path: Path) -> None:
         """Add a model that lies somewhere on this computer."""

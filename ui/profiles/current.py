@@ -85,11 +85,12 @@ class CurrentProfile(QObject):
     def choose(self, name: str) -> None:
         """Give the conversation, and those that are begun from now on, a profile of `choices`."""
         chosen = self._named(name)
-        if chosen is None or name == self.value.name:
+        if chosen is None:
             return
         self._settings.update(profile=name)
-        self._take(chosen, None)
-        self.save()
+        if name != self.value.name:
+            self._take(chosen, None)
+            self.save()
 
     def update(self, **changes: Any) -> None:
         """Change settings of the open conversation by their names in `Profile`.

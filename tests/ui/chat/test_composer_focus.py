@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QPushButton, QToolButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from ui.chat.attachments import AttachmentChip
-from ui.chat.composer import Composer, SendButton
+from ui.chat.composer import Composer
+from ui.chat.send_button import SendButton
 
 
 class Surroundings(QWidget):

@@ -84,8 +84,8 @@ def test_a_file_that_is_no_model_is_refused_with_a_sentence(
 def test_enter_in_the_name_field_presses_no_button_and_explains_a_wrong_name(
     qtbot: QtBot, chooser: ModelChooser
 ) -> None:
-    qtbot.keyClicks(chooser._hub_id, "not a name")
-    qtbot.keyClick(chooser._hub_id, Qt.Key.Key_Return)
+    qtbot.keyClicks(chooser._sources._hub_id, "not a name")
+    qtbot.keyClick(chooser._sources._hub_id, Qt.Key.Key_Return)
     assert "“not a name” is no model name" in chooser._message.text()
     assert chooser._downloads.sources == []
 
@@ -94,8 +94,8 @@ def test_a_download_that_fails_can_be_tried_again(
     qtbot: QtBot, chooser: ModelChooser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
-    qtbot.keyClicks(chooser._hub_id, "octavo-tests/nothing")
-    qtbot.keyClick(chooser._hub_id, Qt.Key.Key_Return)
+    qtbot.keyClicks(chooser._sources._hub_id, "octavo-tests/nothing")
+    qtbot.keyClick(chooser._sources._hub_id, Qt.Key.Key_Return)
     assert chooser._downloads.sources == ["octavo-tests/nothing"]
     qtbot.waitUntil(chooser._message.isVisible, timeout=WAIT_MS)
     assert "127.0.0.1" in chooser._message.text()

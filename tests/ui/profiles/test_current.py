@@ -50,6 +50,19 @@ def test_each_conversation_remembers_its_profile_and_new_ones_take_the_last_choi
     assert current.value == LONG
 
 
+def test_a_profile_that_is_chosen_once_more_is_that_of_new_conversations(
+    store: ConversationStore, current: CurrentProfile
+) -> None:
+    first = open_one(store, current)
+    current.choose("Code")
+    open_one(store, current)
+    current.choose("Chat")
+    reopen(store, current, first.id)
+    current.choose("Code")
+    open_one(store, current)
+    assert current.value == CODE
+
+
 def test_a_change_makes_the_settings_the_conversations_own_and_no_others(
     store: ConversationStore, current: CurrentProfile
 ) -> None:
