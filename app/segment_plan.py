@@ -167,5 +167,10 @@ def _note_request(request: GenerationRequest, prompt: str, max_tokens: int) -> G
         temperature=0, repetition_penalty=request.sampling.repetition_penalty, max_tokens=max_tokens
     )
     return GenerationRequest(
-        (ChatMessage("user", prompt),), sampling, request.kv, request.max_context, SEGMENT_CONVERSATION
+        (ChatMessage("user", prompt),),
+        sampling,
+        request.kv,
+        request.max_context,
+        SEGMENT_CONVERSATION,
+        anyway=request.anyway,
     )

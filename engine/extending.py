@@ -11,7 +11,7 @@ from engine.errors import Cancelled
 from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
-from engine.turns import skipped_stretch
+from engine.turns import common_prefix, skipped_stretch
 
 
 def keep_prefix(
@@ -39,7 +39,7 @@ def keep_prefix(
         stretch = skipped_stretch(cache.tokens, prompt)
         if stretch is not None:
             cache.drop(*stretch)
-    _truncate(cache, min(cache.common_prefix(prompt), len(prompt) - 1))
+    _truncate(cache, min(common_prefix(cache.tokens, prompt), len(prompt) - 1))
     unused = cache.next_position - cache.num_tokens
     if unused and unused + len(prompt) + answer_tokens > context_tokens:
         _truncate(cache, cache.num_before_gap)

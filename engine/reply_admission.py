@@ -155,18 +155,17 @@ class Question:
         characters = sum(document.stop - document.start for document in documents)
         if not characters:
             return None
-        alone = len(self.render((*_system(self.messages), self.messages[-1])))
-        inside = alone * characters // max(1, sum(len(each.content) for each in self._alone()))
-        return num_segments(inside, alone - inside, limit_tokens)
-
-    def _alone(self) -> tuple[ChatMessage, ...]:
-        return (*_system(self.messages), self.messages[-1])
+        system = tuple(message for message in self.messages[:1] if message.role == "system")
+        alone = (*system, self.messages[-1])
+        num_tokens = len(self.render(alone))
+        inside = num_tokens * characters // max(1, sum(len(message.content) for message in alone))
+        return num_segments(inside, num_tokens - inside, limit_tokens)
 
     def _kv_nbytes(self, num_tokens: int) -> int:
         return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)
 
 
-def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int) -> None:
+def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: MemoryLimits) -> None:
     """Raise an `AdmissionError` where a conversation that is read again at a precision does not fit."""
     if room.fits(kv, num_tokens):
         return
@@ -176,7 +175,7 @@ def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int) -> None:
     precision = "" if lower is None else " or choose a lower KV precision"
     raise AdmissionError(
         f"To read the {num_tokens:,} tokens of this conversation again takes {wanted} more memory, and "
-        f"{there} can be had now. Close other programs{precision}.",
+        f"{there} can be had now. {more_memory(limits)}{precision}.",
         needed_nbytes=needed,
         available_nbytes=room.headroom_nbytes,
         choices=() if lower is None else (LowerPrecision(lower, room.fitting_tokens(lower)),),
@@ -227,7 +226,3 @@ class FollowedPrecision:
             return False
         now, then = (kv_nbytes(info, room.backend, each, self._longest) for each in (self._kv, kv))
         return self._anyway or then <= now or room.fits(kv, self._longest)
-
-
-def _system(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
-    return tuple(message for message in messages[:1] if message.role == "system")

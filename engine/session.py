@@ -245,7 +245,8 @@ class Session:
         cache, conversation_id = self._held.in_hand, self._held.conversation_id
         if cache is None or conversation_id is None:
             return
-        require_rebuild_fits(self._room(conversation_id, cache.spec, ()), cache.spec, cache.num_tokens)
+        room = self._room(conversation_id, cache.spec, ())
+        require_rebuild_fits(room, cache.spec, cache.num_tokens, self.limits)
         try:
             with forgetting_broken(self._held, conversation_id):
                 if self._guard is None or self._guard.height < GuardStep.LOWER_TIERS:
@@ -289,11 +290,7 @@ class Session:
 
     def publish(self, phase: Phase) -> None:
         """Publish the engine's figures."""
+        loaded = self._loaded
         telling.publish_model(
-            phase,
-            self._loaded.info,
-            self._loaded.backend,
-            self._loaded.plan,
-            self.weights_nbytes,
-            self._held,
+            phase, loaded.info, loaded.backend, loaded.plan, self.weights_nbytes, self._held
         )

@@ -82,14 +82,6 @@ class GrowingCache:
         """Bytes of all keys and values, scales and unused room included; of a fork, also what it shares."""
         return self._store.nbytes + sum(int(layer.nbytes) for layer in self.layers if not layer.empty())
 
-    def common_prefix(self, tokens: Sequence[int]) -> int:
-        """Return how many tokens at the start of `tokens` are held already."""
-        held = self.tokens
-        for position, (one, wanted) in enumerate(zip(held, tokens, strict=False)):
-            if one != wanted:
-                return position
-        return min(len(held), len(tokens))
-
     def pages(self) -> list[PageInfo]:
         """Return what is known of each page, in the order of the text."""
         return page_infos(self._table)
@@ -168,7 +160,8 @@ class GrowingCache:
         pages = [reference.page for reference in table.references]
         if self._is_pressed:
             return [(page, Tier.COLD) for page in pages]
-        protected = [table.is_pinned(reference) for reference in table.references]
+        pinned = table.pinned_pages()
+        protected = [page in pinned for page in pages]
         if protected and policy.has_tiers:
             protected[0] = True
         states = [

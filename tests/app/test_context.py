@@ -13,7 +13,7 @@ from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, convers
 from app.profiles import Overflow
 from app.store.conversations import ConversationStore
 from app.store.records import Message
-from engine.admission import AdmissionError, DropTurns
+from engine.admission import AdmissionError, DropTurns, LongerContext
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
@@ -108,7 +108,8 @@ def test_where_the_user_is_asked_nothing_is_left_out_and_no_reply_begins(
     with pytest.raises(AdmissionError) as caught:
         for turn in range(12):
             talk.ask(chr(ord("a") + turn) * 80, ASK)
-    (drop,) = caught.value.choices
+    longer, drop = caught.value.choices
+    assert isinstance(longer, LongerContext)
     assert isinstance(drop, DropTurns) and drop.num_turns > 0
     assert talk.context_from is None
     assert talk.leaf is not None and store.conversation(talk.id).leaf_id == talk.leaf.id

@@ -21,6 +21,7 @@ from engine.generate import Generation
 from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.sampling import SamplingParams
+from engine.turns import common_prefix
 from tests.engine.replies import GREEDY, generate, layers_hold, new_cache, outcome, prompt_of
 
 
@@ -58,7 +59,7 @@ def test_a_second_turn_reads_only_what_is_new_and_answers_the_same(starter: Mode
     first = prompt_of(starter)
     outcome(generate(starter, first, cache=cache))
     longer = [*first[:-3], *prompt_of(starter, "And then?")]
-    assert cache.truncate(cache.common_prefix(longer))
+    assert cache.truncate(common_prefix(cache.tokens, longer))
     held = len(cache.tokens)
     tokens, _, stats = outcome(generate(starter, longer, cache=cache))
     assert stats.reused_tokens == held >= len(first) - 3

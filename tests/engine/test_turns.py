@@ -12,6 +12,7 @@ from engine.model import ChatMessage
 from engine.turns import (
     PROBE_TOKENS,
     TurnTrimmer,
+    common_prefix,
     removed_stretch,
     skipped_stretch,
     turn_starts,
@@ -102,3 +103,11 @@ def test_a_text_that_agrees_nowhere_or_too_shortly_is_not_found() -> None:
     assert skipped_stretch(held, [0, 1, *range(500, 540)]) is None
     assert skipped_stretch(held, [0, 1, *range(100 - PROBE_TOKENS + 1, 100)]) is None
     assert skipped_stretch(held, held) is None
+
+
+def test_the_common_prefix_ends_at_the_first_difference() -> None:
+    held = [1, 2, 3]
+    assert common_prefix(held, [1, 2, 3, 4]) == 3
+    assert common_prefix(held, [1, 2]) == 2
+    assert common_prefix(held, [1, 9, 3]) == 1
+    assert common_prefix(held, []) == 0

@@ -13,7 +13,7 @@ from app.chat import ReplySettings
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
-from engine.admission import AdmissionError
+from engine.admission import AdmissionError, LongerContext
 from engine.events import CacheChanged, PrefillProgress
 from engine.guard import GuardAction, GuardStep
 from engine.kv.page_map import PageMap
@@ -76,7 +76,7 @@ def test_a_message_that_does_not_fit_is_refused_without_an_empty_reply(
         engine.reply(asked.conversation_id, asked.id, settings)
     conversation_id, leaf_id, error = refused.args
     assert (conversation_id, leaf_id) == (asked.conversation_id, asked.id)
-    assert isinstance(error, AdmissionError) and error.can_override
+    assert isinstance(error, AdmissionError) and isinstance(error.choices[0], LongerContext)
     qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
     assert not started and not failed
     assert store.conversation(asked.conversation_id).leaf_id == asked.id

@@ -84,7 +84,7 @@ def test_a_reply_can_be_stopped_while_it_reads_and_while_it_writes(
     qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
 ) -> None:
     load(qtbot, engine, starter_gguf)
-    asked = question(store, "The ship sailed north. " * 400)
+    asked = question(store, "The ship sailed north. " * 80)
     with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
         with qtbot.waitSignal(engine.prefill_progress, timeout=WAIT_MS):
             engine.reply(asked.conversation_id, asked.id, LONG)
@@ -217,7 +217,7 @@ def test_pages_of_another_size_wait_for_the_next_reply_and_the_bits_do_not(
     qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
 ) -> None:
     load(qtbot, engine, starter_gguf)
-    asked = question(store, "The ship sailed north. " * 400)
+    asked = question(store, "The ship sailed north. " * 80)
     changes: list[CacheChanged] = []
     engine.kv_changed.connect(lambda _, changed: changes.append(changed))
     with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
@@ -237,7 +237,7 @@ def test_of_many_precisions_wanted_in_a_reply_one_request_is_left_and_it_brings_
     qtbot: QtBot, engine: EngineThread, store: ConversationStore, starter_gguf: Path
 ) -> None:
     load(qtbot, engine, starter_gguf)
-    asked = question(store, "The ship sailed north. " * 200)
+    asked = question(store, "The ship sailed north. " * 80)
     with qtbot.waitSignal(engine.reply_finished, timeout=WAIT_MS) as finished:
         with qtbot.waitSignal(engine.prefill_progress, timeout=WAIT_MS):
             engine.reply(asked.conversation_id, asked.id, SHORT)

@@ -179,14 +179,6 @@ def test_leaving_a_forward_pass_half_way_is_undone() -> None:
     assert holds_exactly(cache, text(100))
 
 
-def test_the_common_prefix_ends_at_the_first_difference() -> None:
-    cache = cache_of("16; page=64", 3)
-    assert cache.common_prefix([1, 2, 3, 4]) == 3
-    assert cache.common_prefix([1, 2]) == 2
-    assert cache.common_prefix([1, 9, 3]) == 1
-    assert cache.common_prefix([]) == 0
-
-
 def test_a_recurrent_model_cannot_be_truncated_and_says_so() -> None:
     cache = SequenceCache(tiny_model("mamba2"), KVSpec.parse("16"))
     cache.read([1, 2, 3])
