@@ -31,7 +31,8 @@ def keep_prefix(
     Args:
         cache: the conversation's.
         prompt: what is to be read.
-        turns_left_out: whether the prompt may lack turns that the cache holds.
+        turns_left_out: whether more turns are left out of the prompt than of what the cache holds. Else text
+            that is missing was edited away, and nothing that has seen it may stay.
         answer_tokens: the longest answer.
         context_tokens: positions of the model.
     """

@@ -21,6 +21,7 @@ from engine.headroom import CacheRoom, more_memory
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
+from engine.spans import Prompt
 from engine.turns import KEPT_SHARE, Render, turns_beyond, without_oldest
 from engine.wording import format_apart
 
@@ -163,6 +164,16 @@ class Question:
 
     def _kv_nbytes(self, num_tokens: int) -> int:
         return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A request that fits: its prompt, its context, and the bytes that idle conversations have to give."""
+
+    prompt: Prompt
+    limit_tokens: int
+    answer_tokens: int
+    missing_nbytes: int
 
 
 def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: MemoryLimits) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from engine import telling
@@ -32,20 +31,10 @@ from engine.memory_limits import MemoryLimits
 from engine.model import Model
 from engine.prefill import read_again
 from engine.relief import IdleRelief, ReplyRelief
-from engine.reply_admission import FollowedPrecision, Question, require_rebuild_fits
+from engine.reply_admission import Admitted, FollowedPrecision, Question, require_rebuild_fits
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.spans import Prompt
 from engine.turns import TurnTrimmer, common_prefix, without_oldest
-
-
-@dataclass(frozen=True)
-class Admitted:
-    """A request that fits: its prompt, its context, and the bytes that idle conversations have to give."""
-
-    prompt: Prompt
-    limit_tokens: int
-    answer_tokens: int
-    missing_nbytes: int
 
 
 class Session:
@@ -73,6 +62,7 @@ class Session:
         self._guard = guard
         self._held = HeldSequences(spill_folder)
         self._prompts: dict[int, Prompt] = {}
+        self._left_out: dict[int, int] = {}
         self._relief = IdleRelief(guard, self._held)
         self.publish(Phase.IDLE)
 
@@ -180,7 +170,7 @@ class Session:
                     if isinstance(event, TurnsLeftOut):
                         left_out += event.num_turns
                         kept = without_oldest(request.messages, left_out - request.left_out_turns)
-                        self._prompts[request.conversation_id] = self._model.prompt(kept)
+                        self._read_is(request.conversation_id, self._model.prompt(kept), left_out)
                     elif isinstance(event, Finished):
                         event = Finished(dataclasses.replace(event.stats, left_out_turns=left_out))
                     yield event
@@ -207,17 +197,21 @@ class Session:
             self._held.forget(request.conversation_id)
             cache = SequenceCache(self._model.module, request.kv)
         self._held.keep(request.conversation_id, cache)
-        self._prompts[request.conversation_id] = admitted.prompt
         keep_prefix(
             cache,
             admitted.prompt.tokens,
-            turns_left_out=request.left_out_turns > 0,
+            turns_left_out=request.left_out_turns > self._left_out.get(request.conversation_id, 0),
             answer_tokens=admitted.answer_tokens,
             context_tokens=self._model.info.context_tokens,
         )
+        self._read_is(request.conversation_id, admitted.prompt, request.left_out_turns)
         cache.ease()  # the guard presses again if it still has to
         self._held.count_hits(cache.num_pages)
         return cache
+
+    def _read_is(self, conversation_id: int, prompt: Prompt, left_out_turns: int) -> None:
+        """Remember what is read of a conversation, and how many of its turns are not."""
+        self._prompts[conversation_id], self._left_out[conversation_id] = prompt, left_out_turns
 
     # The conversation in hand.
 
@@ -286,6 +280,7 @@ class Session:
         """Give the memory, or the file, of a conversation back."""
         self._held.forget(conversation_id)
         self._prompts.pop(conversation_id, None)
+        self._left_out.pop(conversation_id, None)
         self.publish(Phase.IDLE)
 
     def publish(self, phase: Phase) -> None:

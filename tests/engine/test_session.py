@@ -230,3 +230,15 @@ def test_a_stop_while_a_conversation_comes_back_from_the_disk_costs_none_of_it(e
     assert engine.held() is None
     _, stats = answer(engine, one)
     assert stats.reused_tokens == stats.prompt_tokens - 1
+
+
+def test_of_an_earlier_question_that_is_edited_nothing_stays_that_has_seen_what_followed_it(
+    engine: Engine,
+) -> None:
+    kept = without_oldest(conversation(6), 2)
+    answer(engine, asked(kept, left_out_turns=2))
+    edited = (ChatMessage("user", kept[4].content),)  # what is asked further down, too
+    whole, stats = answer(engine, asked(edited, left_out_turns=2))
+    assert stats.reused_tokens < 10
+    expected, _ = answer(engine, asked(edited, conversation_id=9))
+    assert whole == expected
