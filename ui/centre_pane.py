@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from ui.admission import RefusalPanel
@@ -12,6 +13,9 @@ from ui.models.downloads import Downloads
 from ui.notifications import NotificationBar
 from ui.top_bar import TopBar
 from ui.welcome import Welcome
+
+_LEAST_HEIGHT = 48
+"""What is left of the conversation in a low window: what is said above and below it comes first."""
 
 
 class CentrePane(QWidget):
@@ -36,6 +40,7 @@ class CentrePane(QWidget):
         self._stack = QStackedWidget()
         self._stack.addWidget(self.welcome)
         self._stack.addWidget(self.view)
+        self._stack.setMinimumHeight(_LEAST_HEIGHT)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
@@ -45,6 +50,10 @@ class CentrePane(QWidget):
         column.addWidget(self._stack, 1)
         column.addLayout(_framed(self.busy_bar, 24, 0, 24, 6))
         column.addWidget(self.composer)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        super().resizeEvent(event)
+        self.composer.fit_into(self.height())
 
     def show_conversation(self, has_messages: bool) -> None:
         """Show the conversation, or the welcome while it is empty."""

@@ -36,8 +36,8 @@ from ui.stored_settings import StoredSettings
 from ui.theme import app_icon
 from ui.window_geometry import WindowGeometry
 
-_MIN_SIZE = QSize(440, 440)
-"""Room for the conversation alone; the side panes fold away."""
+_MIN_SIZE = QSize(440, 480)
+"""Room for the conversation alone, with a refusal; the side panes fold away."""
 
 
 class MainWindow(QMainWindow):

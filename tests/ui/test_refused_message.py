@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.documents.document import Document
@@ -324,3 +324,19 @@ def test_a_choice_that_cannot_be_tried_now_changes_nothing_and_stays(window: Mai
     assert window.profile.value.kv == kv
     assert "A reply is being written" in window.composer._hint_line.text()
     window.chat.stream.conversation_id = None
+
+
+def test_a_refusal_is_whole_in_the_smallest_window(window: MainWindow, qtbot: QtBot) -> None:
+    window.profile.update(max_context=512)
+    window.resize(window.minimumSize())
+    ask(window, qtbot, "y " * 400)
+    panel = window.composer.refusal
+    qtbot.waitUntil(lambda: panel.height() >= panel.layout().heightForWidth(panel.width()))
+    field = window.composer.edit
+    frame = field.parentWidget()
+    assert field.document().size().height() > 8  # lines: more than the field ever shows
+    buttons = [button for button in frame.findChildren(QAbstractButton) if button.parentWidget() is frame]
+    assert len(buttons) == 2
+    for button in buttons:
+        assert not button.geometry().intersects(field.geometry())
+        assert frame.rect().contains(button.geometry())

@@ -21,6 +21,9 @@ from ui.plain_text import plain_label
 from ui.theme import Theme
 
 _MAX_LINES = 8
+_LEAST_LINES = 3
+_PIXELS_PER_LINE = 110
+"""The field grows by a line for so many pixels of the height around it, so that a refusal has room above."""
 _MAX_LINE_CHARS = 20_000
 """Text with a longer line becomes a document: a megabyte in one line takes half a minute to lay out."""
 _OVERHANG = 16
@@ -101,6 +104,10 @@ class Composer(QWidget):
         self.edit.set_text(text)
         self._own_hint = ""
         self._update()
+
+    def fit_into(self, height: int) -> None:
+        """Let the field grow only as far as suits a column of so many pixels."""
+        self.edit.set_max_lines(min(_MAX_LINES, max(_LEAST_LINES, height // _PIXELS_PER_LINE)))
 
     def set_busy(self, is_busy: bool) -> None:
         """Say whether a reply is being written: the button then stops it."""

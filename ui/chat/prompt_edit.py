@@ -86,6 +86,12 @@ class PromptEdit(QPlainTextEdit):
         self._is_setting = False
         self.moveCursor(self.textCursor().MoveOperation.End)
 
+    def set_max_lines(self, max_lines: int) -> None:
+        """Grow with the text up to so many lines from now on."""
+        if max_lines != self._max_lines:
+            self._max_lines = max_lines
+            self._fit_height()
+
     def sizeHint(self) -> QSize:  # noqa: D102
         return QSize(200, self.height())
 
