@@ -38,10 +38,11 @@ class LoadPlan:
         context_tokens: positions that the model was made for.
         theoretical_tokens: tokens that the budget holds when each takes that and nothing is to spare; it may
             be more than the model was made for.
-        safe_tokens: tokens that a share of the budget holds so, at most `fitting_tokens`: it leaves room for
-            surprises.
+        safe_tokens: tokens that fit into a share of the budget, which leaves room for surprises.
         fitting_tokens: tokens that fit with all that the cache keeps besides, at most `context_tokens`.
         dequantize: whether the weights become float32 (on the CPU, where that is about 20x faster).
+        unpacked_tokens: tokens that would fit beside float32 weights where these are wanted and packed ones
+            stay, so that the context fits; None elsewhere.
     """
 
     weights_nbytes: int
@@ -56,6 +57,7 @@ class LoadPlan:
     safe_tokens: int
     fitting_tokens: int
     dequantize: bool
+    unpacked_tokens: int | None = None
 
     @property
     def fits(self) -> bool:
@@ -78,6 +80,16 @@ class LoadPlan:
 def activation_nbytes(info: ModelInfo, backend: Backend) -> int:
     """Return the bytes of a number that a model computes: 4 on the CPU and of float32 models, else 2."""
     return FLOAT32_NBYTES if info.is_float32 else backend.activation_nbytes
+
+
+def weights_nbytes(info: ModelInfo, backend: Backend, dequantize: bool) -> int:
+    """Return the bytes of the weights in memory, all in float32 or with the quantized ones packed.
+
+    Weights that are not quantized are of the activations' type either way: float32 on the CPU.
+    """
+    if dequantize:
+        return info.num_parameters * FLOAT32_NBYTES
+    return info.packed_nbytes + info.num_plain_values * activation_nbytes(info, backend)
 
 
 def kv_numbers_per_token(info: ModelInfo) -> int:
@@ -142,52 +154,55 @@ def plan_load(
     available_nbytes: int,
     dequantize: bool | None = None,
     *,
+    context: int | None = None,
     limits: MemoryLimits = _NO_LIMITS,
 ) -> LoadPlan:
     """Plan the memory of a model at a KV precision, with `available_nbytes` free before it is loaded.
 
-    `dequantize` tells how a model is loaded already; None chooses what fits.
+    `dequantize` tells how a model is loaded already. None chooses float32 weights where they are wanted and a
+    `context` fits beside them, as far as the model has positions; without one all of these. So more memory
+    never makes less fit.
     """
 
     def taken_nbytes(num_tokens: int) -> int:
         return kv_nbytes(info, backend, kv, num_tokens)
 
+    def fitting(budget_nbytes: int) -> int:
+        return _most_tokens(info.context_tokens, max(0, budget_nbytes), taken_nbytes)
+
     usable = available_nbytes if limits.most_nbytes is None else min(available_nbytes, limits.most_nbytes)
     room_nbytes = usable - limits.reserve_nbytes
-    float32_nbytes = info.num_parameters * FLOAT32_NBYTES
+    beside_float32 = room_nbytes - weights_nbytes(info, backend, dequantize=True)
     if dequantize is None:
-        floor_nbytes = taken_nbytes(min(MIN_CONTEXT_TOKENS, info.context_tokens))
-        dequantize = backend.dequantizes and float32_nbytes + floor_nbytes <= room_nbytes
-    if dequantize:
-        weights_nbytes = float32_nbytes
-    else:
-        weights_nbytes = info.packed_nbytes + info.num_plain_values * activation_nbytes(info, backend)
-    budget = max(0, room_nbytes - weights_nbytes)
-    fitting = _most_tokens(info.context_tokens, budget, taken_nbytes)
-    per_token = kv_nbytes_per_token(info, backend, kv)
-    theoretical = _tokens_in_theory(info, backend, per_token, budget)
-    safe = _tokens_in_theory(info, backend, per_token, math.floor(budget * limits.safe_share))
+        wanted = info.context_tokens if context is None else min(context, info.context_tokens)
+        dequantize = backend.dequantizes and taken_nbytes(wanted) <= beside_float32
+    stays_packed = backend.dequantizes and not dequantize and info.packed_nbytes > 0
+    budget = max(0, room_nbytes - weights_nbytes(info, backend, dequantize))
+    safe_nbytes = math.floor(budget * limits.safe_share)
     return LoadPlan(
-        weights_nbytes=weights_nbytes,
-        kv_nbytes_per_token=per_token,
-        kv_nbytes=taken_nbytes(fitting),
+        weights_nbytes=weights_nbytes(info, backend, dequantize),
+        kv_nbytes_per_token=kv_nbytes_per_token(info, backend, kv),
+        kv_nbytes=taken_nbytes(fitting(budget)),
         available_nbytes=available_nbytes,
         usable_nbytes=usable,
         reserve_nbytes=limits.reserve_nbytes,
         kv_budget_nbytes=budget,
         context_tokens=info.context_tokens,
-        theoretical_tokens=theoretical,
-        safe_tokens=min(safe, fitting),
-        fitting_tokens=fitting,
+        theoretical_tokens=tokens_in_theory(info, backend, kv, budget),
+        safe_tokens=min(fitting(safe_nbytes), tokens_in_theory(info, backend, kv, safe_nbytes)),
+        fitting_tokens=fitting(budget),
         dequantize=dequantize,
+        unpacked_tokens=fitting(beside_float32) if stays_packed else None,
     )
 
 
-def _tokens_in_theory(info: ModelInfo, backend: Backend, per_token: int, budget_nbytes: int) -> int:
+def tokens_in_theory(info: ModelInfo, backend: Backend, kv: KVSpec, budget_nbytes: int) -> int:
     """Return the tokens that a budget holds when all are in cold pages and no memory is to spare.
 
-    The model's context where a token takes nothing.
+    That is the budget over the bytes of a token, also where the model has fewer positions; the model's
+    context where a token takes nothing.
     """
+    per_token = kv_nbytes_per_token(info, backend, kv)
     most = budget_nbytes // per_token if per_token else info.context_tokens
     return _most_tokens(
         most, budget_nbytes, lambda tokens: tokens * per_token + kv_once_nbytes(info, backend, tokens)

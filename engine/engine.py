@@ -102,7 +102,7 @@ class Engine:
             Cancelled: the user stopped it: nothing is loaded then, or still the present one where it was
                 stopped before that had to make room.
         """
-        info = inspect_model(path, cancel)
+        info = inspect_model(path, cancel).with_context(max_context)
         kv.require_fit(info.num_layers, info.num_kv_heads)
         given_back = 0 if self._session is None else self._session.memory_nbytes
         self._wish(info, kv, max_context, given_back).plan(anyway)
@@ -116,6 +116,7 @@ class Engine:
         except BaseException:
             self.unload()
             raise
+        model.info = info
         counter = model.token_counter()
         template = measure_template(model, counter)
         self.loaded = LoadedModel(info, self._backend, plan, counter, template, self.limits)
@@ -231,9 +232,13 @@ class Engine:
         if self._session is not None:
             self._session.pin(page_number, pinned)
 
-    def relieve(self) -> list[GuardAction]:
-        """Carry out the guard's ladder between replies; return what did something."""
-        return [] if self._session is None else self._session.relieve()
+    def relieve(self, cancel: CancelToken) -> list[GuardAction]:
+        """Carry out the guard's ladder between replies; return what did something.
+
+        Raises:
+            Cancelled: some was done; the rest is due again.
+        """
+        return [] if self._session is None else self._session.relieve(cancel)
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory, or the file, of a conversation back."""

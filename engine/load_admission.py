@@ -34,7 +34,7 @@ class LoadWish:
         backend: what it is to compute on.
         kv: the precision that is asked for.
         max_context: the context that has to fit as far as the model has positions; None for the shortest one
-            that is worth loading.
+            that is worth loading. Weights become float32 where it fits beside them, for None where all does.
         available_nbytes: what can be had.
         limits: what the user allows.
     """
@@ -53,21 +53,26 @@ class LoadWish:
         return min(wanted, self.info.context_tokens)
 
     def plan(self, anyway: bool) -> LoadPlan:
-        """Return how to load it: with float32 weights where these leave enough, else with packed ones.
+        """Return how to load it.
 
         Raises:
             AdmissionError: the context does not fit, and it is not to be loaded `anyway`.
         """
         plan = self._plan_at(self.kv)
-        if plan.dequantize and plan.fitting_tokens < self.least_tokens:
-            packed = self._plan_at(self.kv, dequantize=False)
-            plan = packed if packed.fitting_tokens >= self.least_tokens else plan
         if plan.fitting_tokens < self.least_tokens and not anyway:
             raise self._refusal(plan)
         return plan
 
     def _plan_at(self, kv: KVSpec, dequantize: bool | None = None) -> LoadPlan:
-        return plan_load(self.info, self.backend, kv, self.available_nbytes, dequantize, limits=self.limits)
+        return plan_load(
+            self.info,
+            self.backend,
+            kv,
+            self.available_nbytes,
+            dequantize,
+            context=self.max_context,
+            limits=self.limits,
+        )
 
     def _refusal(self, plan: LoadPlan) -> AdmissionError:
         packed = self._plan_at(self.kv, dequantize=False)

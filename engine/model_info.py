@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ class ModelInfo:
         num_plain_values: values that are held one by one: scales, biases, norms, unquantized weights.
         layers: what its layers cache.
         is_float32: whether the weights lie in float32 on disk, and stay so with all that is computed.
+        is_context_assumed: whether neither its config nor its family tells `context_tokens`.
     """
 
     path: Path
@@ -75,3 +77,10 @@ class ModelInfo:
     num_plain_values: int
     layers: CachedLayers = CachedLayers()
     is_float32: bool = False
+    is_context_assumed: bool = False
+
+    def with_context(self, max_context: int | None) -> ModelInfo:
+        """Return the same with the context that is asked for, where it is longer than one that is assumed."""
+        if not self.is_context_assumed or max_context is None or max_context <= self.context_tokens:
+            return self
+        return dataclasses.replace(self, context_tokens=max_context)

@@ -17,20 +17,22 @@ def load_for_bench(path: Path) -> tuple[Model, str]:
     backend = start_backend()
 
     # Nothing may import MLX before the backend is prepared.
-    from engine.budget import plan_load
+    from engine.budget import MIN_CONTEXT_TOKENS, plan_load
     from engine.cancel import CancelToken
     from engine.inspection import inspect_model
     from engine.kv.precision import KVSpec
     from engine.loader import load_model
     from engine.memory import available_nbytes
 
-    dequantize = plan_load(inspect_model(path), backend, KVSpec.parse("16"), available_nbytes()).dequantize
+    plan = plan_load(
+        inspect_model(path), backend, KVSpec.parse("16"), available_nbytes(), context=MIN_CONTEXT_TOKENS
+    )
     model = load_model(
-        path, backend, dequantize=dequantize, cancel=CancelToken(), on_progress=lambda progress: None
+        path, backend, dequantize=plan.dequantize, cancel=CancelToken(), on_progress=lambda progress: None
     )
     model.tokenizer.eos_token_ids = ()
     blas = f", BLAS {backend.blas.path or 'of MLX'}" if backend.blas else ""
-    weights = "weights in float32" if dequantize else "weights as stored"
+    weights = "weights in float32" if plan.dequantize else "weights as stored"
     return model, f"{backend.device.value}{blas}, {weights}"
 
 

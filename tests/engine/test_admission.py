@@ -284,10 +284,12 @@ def test_the_weights_stay_packed_where_the_context_asked_for_would_not_fit_other
     room = packed + kv_nbytes(info, backend, EXACT, 4096)
     engine.unload()
     monkeypatch.setattr("engine.engine.headroom_nbytes", lambda limits: room)
-    load(engine, folder)
+    load(engine, folder, max_context=512)
     assert engine.loaded.plan.dequantize
-    load(engine, folder, max_context=4096, anyway=True)
-    assert not engine.loaded.plan.dequantize
+    for max_context in (4096, 9999, None):  # none means all that the model was made for
+        load(engine, folder, max_context=max_context)
+        assert not engine.loaded.plan.dequantize
+        assert engine.loaded.plan.fitting_tokens == 4096
 
 
 def test_what_the_user_allows_counts_less_what_the_process_has(monkeypatch: pytest.MonkeyPatch) -> None:

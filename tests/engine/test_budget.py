@@ -16,6 +16,7 @@ from engine.budget import (
     kv_numbers_per_token,
     kv_once_nbytes,
     plan_load,
+    tokens_in_theory,
 )
 from engine.cancel import CancelToken
 from engine.errors import ModelError
@@ -183,8 +184,17 @@ def test_what_weights_and_reserve_leave_is_the_budget() -> None:
     plan = plan_load(info, METAL, KVSpec.parse("16"), 32 * GIB, limits=MemoryLimits(reserve_nbytes=6 * GIB))
     assert plan.kv_budget_nbytes == 18 * GIB
     assert plan.theoretical_tokens == 117_964  # 115 Ki
-    assert plan.safe_tokens == 70_778
+    # 60 % are 276.48 pages of 41,943,040 bytes: 260 sealed ones, 15 to spare, and the open one.
+    assert plan.safe_tokens == 261 * 256
     assert plan.safe_tokens < plan.fitting_tokens < plan.theoretical_tokens
+
+
+@pytest.mark.parametrize(
+    ("share", "tokens"), [(1, 117_964), (0.6, 70_778), (0.5, 58_982)]
+)  # 115 Ki and its parts
+def test_the_formula_gives_the_tokens_computed_by_hand(share: float, tokens: int) -> None:
+    info = model_info(layers=40, kv_heads=8)
+    assert tokens_in_theory(info, METAL, KVSpec.parse("16"), int(18 * GIB * share)) == tokens
 
 
 def test_the_user_may_allow_less_than_there_is_and_another_share() -> None:
@@ -192,7 +202,8 @@ def test_the_user_may_allow_less_than_there_is_and_another_share() -> None:
     limits = MemoryLimits(most_nbytes=32 * GIB, reserve_nbytes=6 * GIB, safe_share=0.5)
     plan = plan_load(info, METAL, KVSpec.parse("16"), 64 * GIB, limits=limits)
     assert (plan.usable_nbytes, plan.available_nbytes) == (32 * GIB, 64 * GIB)
-    assert (plan.theoretical_tokens, plan.safe_tokens) == (117_964, 58_982)
+    # 9 GiB are 230.4 pages: 217 sealed ones, 12 to spare, and the open one.
+    assert (plan.theoretical_tokens, plan.safe_tokens) == (117_964, 218 * 256)
     with pytest.raises(
         ModelError, match=r"6\.4 GB to work in, and 8\.6 GB of memory may be taken\. Allow more"
     ):
@@ -205,7 +216,8 @@ def test_a_safe_context_is_never_longer_than_what_fits_or_than_the_models_own() 
     info = model_info(layers=40, kv_heads=8)
     room = RESERVE_NBYTES + info.weights_nbytes
     assert plan_load(info, METAL, KVSpec.parse("16"), room + 1000 * GIB).safe_tokens == info.context_tokens
-    short = plan_load(info, METAL, KVSpec.parse("2; hot=9999"), room + GIB)
+    whole = MemoryLimits(safe_share=1)
+    short = plan_load(info, METAL, KVSpec.parse("2; hot=9999"), room + GIB, limits=whole)
     assert short.safe_tokens == short.fitting_tokens
 
 
@@ -233,6 +245,13 @@ def test_windows_and_states_are_taken_once_and_latents_by_each_token() -> None:
     assert grown == pytest.approx(20_000 * 2 * (2 * 2 * 64 + 576), rel=0.03)
     plan = plan_load(info, METAL, exact, RESERVE_NBYTES + info.weights_nbytes + once + 5000 * 1664)
     assert plan.theoretical_tokens == 5000
+
+
+def test_pages_that_stay_exact_make_a_safe_context_shorter() -> None:
+    info = model_info(layers=40, kv_heads=8)
+    # A GiB and 60 % of it are 15.36 pages at 16 bits: one is open, the others are hot and need none to spare.
+    room = RESERVE_NBYTES + info.weights_nbytes + GIB
+    assert plan_load(info, METAL, KVSpec.parse("2; hot=9999"), room).safe_tokens == 15 * 256
 
 
 def test_a_model_whose_tokens_take_nothing_fits_whole_or_not_at_all() -> None:
@@ -296,6 +315,59 @@ def test_less_memory_never_makes_room_for_more(
         assert 0 <= plan.safe_tokens <= plan.fitting_tokens <= plan.context_tokens
         assert plan.fitting_tokens <= plan.theoretical_tokens or plan.fitting_tokens == plan.context_tokens
         assert plan.kv_nbytes <= plan.kv_budget_nbytes or not plan.fitting_tokens
+
+
+@settings(max_examples=100)
+@given(INFOS, SPECS, st.integers(0, 4 * GIB), st.floats(0.01, 1))
+def test_a_safe_context_leaves_the_rest_of_the_budget_free_with_all_that_the_cache_keeps(
+    info: ModelInfo, kv: KVSpec, budget_nbytes: int, share: float
+) -> None:
+    limits = MemoryLimits(reserve_nbytes=0, safe_share=share)
+    plan = plan_load(info, METAL, kv, info.weights_nbytes + budget_nbytes, limits=limits)
+    most = share * budget_nbytes
+    assert plan.safe_tokens == 0 or kv_nbytes(info, METAL, kv, plan.safe_tokens) <= most
+    in_theory = tokens_in_theory(info, METAL, kv, int(most))
+    assert plan.safe_tokens <= in_theory
+    if plan.safe_tokens < min(plan.context_tokens, in_theory):
+        assert kv_nbytes(info, METAL, kv, plan.safe_tokens + 1) > most
+
+
+def packed_info(context: int = 32_768) -> ModelInfo:
+    """A model of 4 bits: 0.5 GB packed, 4 GB in float32."""
+    info = model_info(layers=8, kv_heads=2, parameters=10**9, weights=10**9 // 2)
+    return dataclasses.replace(info, context_tokens=context)
+
+
+@settings(max_examples=60)
+@given(SPECS, st.integers(0, 8 * GIB), st.integers(0, 4 * GIB), st.integers(1, 40_000))
+def test_more_memory_never_makes_less_fit_on_the_cpu(
+    kv: KVSpec, little: int, more: int, context: int
+) -> None:
+    info = packed_info()
+    less, enough = (plan_load(info, CPU, kv, nbytes) for nbytes in (little, little + more))
+    assert less.fitting_tokens <= enough.fitting_tokens
+    asked = min(context, info.context_tokens)
+    less, enough = (plan_load(info, CPU, kv, nbytes, context=context) for nbytes in (little, little + more))
+    assert less.fitting_tokens < asked or enough.fitting_tokens >= asked
+    packed = plan_load(info, CPU, kv, little, dequantize=False)
+    assert (less.fitting_tokens >= asked) == (packed.fitting_tokens >= asked)
+
+
+def test_weights_become_float32_where_the_context_fits_beside_them() -> None:
+    info, kv = packed_info(), KVSpec.parse("16")
+    room = RESERVE_NBYTES + 4 * 10**9
+    whole = room + kv_nbytes(info, CPU, kv, info.context_tokens)
+    assert plan_load(info, CPU, kv, whole).dequantize
+    tight = plan_load(info, CPU, kv, whole - 1)
+    assert (tight.dequantize, tight.fitting_tokens) == (False, info.context_tokens)
+    assert tight.unpacked_tokens == info.context_tokens - 1  # with the last one the pools grow
+    short = room + kv_nbytes(info, CPU, kv, 5000)
+    assert plan_load(info, CPU, kv, short, context=5000).dequantize
+    assert plan_load(info, CPU, kv, short, context=5000).unpacked_tokens is None
+    assert not plan_load(info, CPU, kv, short - 1, context=5000).dequantize
+    # A context beyond the model's own is no reason to keep them packed.
+    assert plan_load(info, CPU, kv, whole, context=40_000).dequantize
+    assert plan_load(info, METAL, kv, short).unpacked_tokens is None
 
 
 @settings(max_examples=40)
