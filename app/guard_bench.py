@@ -179,7 +179,7 @@ class _Talk:
             self.asked.append(question)
             service = ChatService(store, self._engine)
             self._leaf_id = self._answer(service, self._conversation_id, asked.id).message.id
-        for action in self._engine.relieve():
+        for action in self._engine.relieve(CancelToken()):
             self._take(action)
 
     def _answer(self, service: ChatService, conversation_id: int, leaf_id: int) -> ReplyEnded:

@@ -204,12 +204,13 @@ class IdleRelief:
 
     def __init__(self, guard: Guard | None, held: HeldSequences) -> None:
         self._held = held
+        self._check: Callable[[], None]
         self._ladder = Ladder(
             guard,
             take={
                 GuardStep.CLEAR_CACHE: clear_free_buffers,
                 GuardStep.LOWER_TIERS: self._lower,
-                GuardStep.SPILL_IDLE: lambda: spill_idle(held),
+                GuardStep.SPILL_IDLE: lambda: spill_idle(held, self._check),
             },
             undo={},
         )
@@ -219,15 +220,16 @@ class IdleRelief:
         """Whether there is something to follow."""
         return self._ladder.is_due
 
-    def follow(self) -> Iterator[GuardAction]:
-        """Follow the guard; yield what did something."""
+    def follow(self, check: Callable[[], None]) -> Iterator[GuardAction]:
+        """Follow the guard; yield what did something. `check` looks for a stop; it raises to leave."""
+        self._check = check
         yield from self._ladder.follow()
 
     def _lower(self) -> Done | None:
-        return None if self._held.in_hand is None else lower_pages(self._held.in_hand)
+        return None if self._held.in_hand is None else lower_pages(self._held.in_hand, self._check)
 
 
-def spill_idle(held: HeldSequences, check: Callable[[], None] = lambda: None) -> Done | None:
+def spill_idle(held: HeldSequences, check: Callable[[], None]) -> Done | None:
     """Take the conversations that are not in hand out of memory, to disk where that is possible."""
     before = held.counters
     freed = held.spill_idle(check)
@@ -250,7 +252,7 @@ def clear_free_buffers() -> Done | None:
     return Done(f"{format_nbytes(freed)} of free buffers went back to the system.", freed)
 
 
-def lower_pages(cache: SequenceCache, check: Callable[[], None] = lambda: None) -> Done | None:
+def lower_pages(cache: SequenceCache, check: Callable[[], None]) -> Done | None:
     """Bring all pages of a conversation to the bits of the settings, and new ones until `cache.ease`."""
     before, usage = cache.nbytes, cache.usage()
     pages = usage.hot_pages + usage.warm_pages

@@ -248,7 +248,7 @@ class Session:
                 else:
                     cache.press(cancel.check)
                 for event in read_again(self._model, cache, cancel):
-                    yield from self.relieve()
+                    yield from self.relieve(cancel)
                     self.publish(Phase.PREFILL)
                     yield event
         finally:
@@ -267,14 +267,15 @@ class Session:
         if self._held.in_hand is not None:
             self._held.in_hand.pin_page(page_number, pinned)
 
-    def relieve(self) -> list[GuardAction]:
-        """Carry out the guard's ladder between replies; return what did something."""
+    def relieve(self, cancel: CancelToken) -> list[GuardAction]:
+        """Do what `Engine.relieve` says."""
         if not self._relief.is_due:
             return []
         self.publish(Phase.TRIM)
-        actions = list(self._relief.follow())
-        self.publish(Phase.IDLE)
-        return actions
+        try:
+            return list(self._relief.follow(cancel.check))
+        finally:
+            self.publish(Phase.IDLE)
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory, or the file, of a conversation back."""

@@ -93,7 +93,7 @@ class EngineWorker(QThread):
         with self._lock:
             waits, self._relief_waits = self._relief_waits, True
         if not waits:
-            self.put(Priority.CONTROL, lambda cancel: self.relieve(), is_stoppable=False)
+            self.put(Priority.CONTROL, self.relieve, is_stoppable=False)
 
     def watch_pages(self, watches: bool) -> None:
         """Have the pages told when they change, or no longer."""
@@ -210,11 +210,11 @@ class EngineWorker(QThread):
             self.kv_changed.emit(self._held_by, changed)
             self._pages.changed()
 
-    def relieve(self) -> None:
+    def relieve(self, cancel: CancelToken) -> None:
         """Carry out the guard's ladder between replies."""
         with self._lock:
             self._relief_waits = False
-        actions = self._engine.relieve()
+        actions = self._engine.relieve(cancel)
         for action in actions:
             self.guard_acted.emit(action)
         if actions:

@@ -13,6 +13,7 @@ from engine import figures
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
+from engine.errors import Cancelled
 from engine.events import CacheChanged, Finished, PrefillProgress, StopReason, Token, TurnsLeftOut
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction, GuardStep
@@ -62,7 +63,7 @@ def steps(events: list[object]) -> list[tuple[GuardStep, bool]]:
 
 def test_a_steady_machine_gives_no_action(engine: Engine) -> None:
     assert steps(list(engine.generate(asked(LONG), CancelToken()))) == []
-    assert engine.relieve() == []
+    assert engine.relieve(CancelToken()) == []
 
 
 def test_free_buffers_go_back_in_mid_reply(engine: Engine, guard: Guard) -> None:
@@ -113,7 +114,7 @@ def test_other_conversations_go_to_disk_and_come_back_without_being_read_again(
     list(engine.generate(asked(LONG, conversation_id=1), CancelToken()))
     assert figures.latest().kv.idle > 0
     guard.height = GuardStep.SPILL_IDLE
-    *_, lowered, spilled = engine.relieve()
+    *_, lowered, spilled = engine.relieve(CancelToken())
     assert (lowered.step, spilled.step) == (GuardStep.LOWER_TIERS, GuardStep.SPILL_IDLE)
     assert spilled.freed_nbytes > 0 and figures.latest().kv.idle == 0
     guard.height = GuardStep.NONE
@@ -301,4 +302,17 @@ def test_memory_that_grows_short_while_a_conversation_is_read_again_is_given_bac
             guard.height = GuardStep.SPILL_IDLE
     assert steps(events) == [(GuardStep.LOWER_TIERS, False), (GuardStep.SPILL_IDLE, False)]
     assert {page.tier for page in in_hand(engine).pages()} == {Tier.COLD}
+    assert figures.latest().kv.idle == 0
+
+
+def test_a_stop_ends_spilling_between_replies_and_the_step_is_due_again(engine: Engine, guard: Guard) -> None:
+    list(engine.generate(asked(LONG, conversation_id=2), CancelToken()))
+    list(engine.generate(asked(conversation(2), conversation_id=1), CancelToken()))
+    idle, cancel = figures.latest().kv.idle, CancelToken()
+    guard.height = GuardStep.SPILL_IDLE
+    cancel.cancel()
+    with pytest.raises(Cancelled):
+        engine.relieve(cancel)
+    assert figures.latest().kv.idle == idle > 0 and figures.latest().phase is Phase.IDLE
+    assert (GuardStep.SPILL_IDLE, False) in steps(list(engine.relieve(CancelToken())))
     assert figures.latest().kv.idle == 0
