@@ -29,6 +29,7 @@ from engine.admission import (
 )
 from engine.wording import format_nbytes
 from ui.chat.flow_layout import FlowLayout
+from ui.chat.focus_order import chain_before
 from ui.plain_text import plain_label
 from ui.profiles.words import precision_words
 from ui.theme import Theme
@@ -100,6 +101,11 @@ class ChoiceButtons(QWidget):
         self._anyway_text = anyway_text
         self._buttons: list[QPushButton] = []
         self._flow = FlowLayout(self, spacing=6)
+
+    @property
+    def focus_stops(self) -> Sequence[QWidget]:
+        """The buttons; being new, they are where Tab comes last of all in the window, until put elsewhere."""
+        return self._buttons
 
     def show_choices(
         self, choices: Sequence[Choice], can_override: bool, *, can_try_again: bool = False
@@ -174,6 +180,7 @@ class RefusalPanel(QFrame):
         self._title.setText(title)
         self._message.setText(str(error))
         self._buttons.show_choices(error.choices, error.can_override, can_try_again=can_try_again)
+        chain_before(self._close, self._buttons.focus_stops)
         self._close.setAccessibleName(f"Close: {title}")
         self.setAccessibleName(title)
         self.show()

@@ -18,6 +18,7 @@ from PySide6.QtGui import QAccessible, QAccessibleAnnouncementEvent, QGuiApplica
 from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 
 from engine.errors import OctavoError, sentence_of
+from ui.chat.focus_order import chain_before
 from ui.plain_text import plain_label
 from ui.theme import Theme
 
@@ -249,12 +250,15 @@ class NotificationBar(QFrame):
             if button is not None:
                 button.hide()
                 button.deleteLater()
+        buttons: list[QPushButton] = []
         for action in notice.actions:
             button = QPushButton(action.text)
             button.setAccessibleName(f"{action.text}: {notice.title}")
             button.clicked.connect(lambda _=False, action=action: self._press(notice, action))
             self._actions.addWidget(button)
             button.show()
+            buttons.append(button)
+        chain_before(self._copy, buttons)  # else Tab comes to them last of all in the window
 
     def _press(self, notice: Notice, action: NoticeAction) -> None:
         if notice in self._notices:

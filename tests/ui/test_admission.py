@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAccessible
-from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QToolButton, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from engine.admission import (
@@ -117,3 +118,21 @@ def test_every_button_has_a_name_and_a_description(panel: RefusalPanel) -> None:
 
 def test_a_choice_of_precision_names_what_then_fits() -> None:
     assert "20,000 tokens fit" in choice_words(CHOICES[0])[1]
+
+
+def test_tab_goes_through_the_choices_in_their_order_and_on_to_what_follows(qtbot: QtBot) -> None:
+    window, panel = QWidget(), RefusalPanel("Send anyway…")
+    qtbot.addWidget(window)
+    column = QVBoxLayout(window)
+    before, after = QPushButton("before"), QPushButton("after")
+    for widget in (before, panel, after):
+        column.addWidget(widget)
+    panel.show_refusal("Refused", refusal(DropTurns(1)))
+    panel.show_refusal("Refused", refusal(*CHOICES[:2]))
+    window.show()
+    order, widget = [], before
+    while widget is not after:
+        widget = widget.nextInFocusChain()
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden():
+            order.append(widget)
+    assert order == [*offered(panel), panel.findChild(QToolButton), after]

@@ -72,11 +72,11 @@ class Composer(QWidget):
         self._own_hint = ""
         self._hint = ""
         self._is_hint_error = False
+        self.refusal = RefusalPanel("Send anyway…", self)  # made first, as Tab goes through it first
+        self.refusal.gone.connect(self._keep_focus)
         self.edit = PromptEdit("Message", _MAX_LINES, self, max_line_chars=_MAX_LINE_CHARS)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
-        self.refusal = RefusalPanel("Send anyway…", self)
-        self.refusal.gone.connect(self._keep_focus)
         self._documents = DocumentShelf(self)
         self._attach = IconButton("attach", "Attach documents", self)
         self._send = SendButton(self)

@@ -16,3 +16,8 @@ def chain_after(first: QWidget, stops: Iterable[QWidget]) -> None:
     for stop in stops:
         QWidget.setTabOrder(first, stop)
         first = stop
+
+
+def chain_before(last: QWidget, stops: Iterable[QWidget]) -> None:
+    """Let Tab go through `stops`, in their order, just before it comes to `last`."""
+    chain_after(last, [*stops, last])  # the last step takes `last` from before them to behind them

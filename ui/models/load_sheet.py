@@ -34,6 +34,7 @@ from engine.model_info import ModelInfo
 from engine.wording import format_nbytes, format_parameters
 from ui.admission import LOAD_RISK, ChoiceButtons, confirm_anyway
 from ui.background import BackgroundJob, Report
+from ui.chat.focus_order import chain_before
 from ui.inspector.presets import PresetButtons
 from ui.models.memory_bar import MemoryBar
 from ui.plain_text import plain_label
@@ -240,6 +241,7 @@ class LoadSheet(QDialog):
         is_admission = isinstance(refusal, AdmissionError)
         if isinstance(refusal, AdmissionError):
             self._choices.show_choices(refusal.choices, refusal.can_override)
+            chain_before(self._cancel, self._choices.focus_stops)
         self._choices.setVisible(is_admission)
 
     def _remark(self, plan: LoadPlan) -> tuple[str, str]:
