@@ -68,10 +68,9 @@ class GenerationStats:
 
     Times are in seconds, rates in tokens per second, sizes in bytes. `prefill_tps` counts only the tokens
     that were read, not the reused ones. `ttft_s` runs from the request to the first token; the time that a
-    reply waits for memory counts to that, and to no rate. `kv` is the
-    precision that was asked for, as `KVSpec` writes it, `kv_usage` what is held, None for a reply that was
-    stored before that was known or for which nothing was read, and `kv_note` a sentence where some layers
-    could not take that precision.
+    reply waits for memory counts to that, and to no rate. `kv` is the precision that was asked for, as
+    `KVSpec` writes it, `kv_usage` what is held, None for a reply that was stored before that was known or for
+    which nothing was read, and `kv_note` a sentence where some layers could not take that precision.
     `left_out_turns` are the oldest turns that the model did not read, or no longer has. `segments` are the
     parts in which documents were read that did not fit whole, 0 where all was read at once.
     """
