@@ -33,6 +33,8 @@ from app.store.salvage import ROLES, STATES, DamagedFile, Row, damaged_file
 
 log = logging.getLogger(__name__)
 
+_UNSOUND_TYPES: dict[str, tuple[type, ...]] = {"profile": (bytes,), "context_from": (bytes, str, float)}
+
 
 @dataclass(frozen=True)
 class Rescue:
@@ -106,7 +108,7 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
     tables = [name for name in db.table_names() if not name.startswith(("sqlite_", "_sqlite_", "messages"))]
     for table in tables:
         for row in _of_schema(db, table, source.rows(table)):
-            _insert(db, table, row)
+            _insert(db, table, _with_sound_settings(row))
     db.executescript("""
         DELETE FROM attachments WHERE document_id NOT IN (SELECT id FROM documents);
         DELETE FROM message_attachments WHERE attachment_id NOT IN (SELECT id FROM attachments);
@@ -134,6 +136,14 @@ def _of_schema(db: sqlite_utils.Database, table: str, rows: Iterable[Row]) -> It
     known = {column.name for column in db.table(table).columns}
     for row in rows:
         yield {name: value for name, value in row.items() if name in known}
+
+
+def _with_sound_settings(row: Row) -> Row:
+    """Leave out settings of a conversation that are of a wrong type: they would cost its title and draft."""
+    return {
+        name: None if isinstance(value, _UNSOUND_TYPES.get(name, ())) else value
+        for name, value in row.items()
+    }
 
 
 def _insert_messages(db: sqlite_utils.Database, rows: Iterable[Row]) -> None:

@@ -14,7 +14,9 @@ from app.store import db as opening
 from app.store.conversations import ConversationStore
 from app.store.db import OpenReport, open_store
 from app.store.errors import DamagedStoreError
+from app.store.migrations import CONVERSATIONS
 from app.store.records import MessageState
+from app.store.rescue import rescue_store
 from tests.app.store.samples import STATS, add_chain, add_conversation, document
 
 PAGE = 4096
@@ -400,3 +402,19 @@ def test_no_damage_anywhere_stops_the_opening(db_path: Path, whole: list[str]) -
             store.add_user_message(conversation.id, conversation.leaf_id, "after the rescue")
         store.close()
         assert len(set(whole) & set(all_texts(db_path))) > len(whole) // 3
+
+
+def test_settings_of_a_wrong_type_cost_a_conversation_neither_its_title_nor_its_draft(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    store.set_draft(store.create_conversation("Mine").id, "half a thought")
+    store.close()
+    with closing(sqlite3.connect(db_path)) as conn, conn:  # as if the disk had changed the types
+        conn.execute("PRAGMA writable_schema=ON")
+        conn.execute("UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name = 'conversations'")
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("UPDATE conversations SET profile = x'ff00', context_from = 'none'")
+    rescue_store(db_path, CONVERSATIONS)
+    store = ConversationStore.open(db_path)
+    (mine,) = store.conversations()
+    assert (mine.title, mine.draft, mine.profile, mine.context_from) == ("Mine", "half a thought", None, None)
+    store.close()
