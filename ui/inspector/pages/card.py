@@ -79,6 +79,7 @@ class PageCard(QFrame):
             window.installEventFilter(self)
         width = min(_WIDTH, window.width() - 2 * _MARGIN)
         self.setFixedWidth(width)
+        self.layout().activate()  # else rows keep the height of the text before
         height = self.heightForWidth(width)
         self.resize(width, height)
         lowest = window.height() - height - _MARGIN

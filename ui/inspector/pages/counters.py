@@ -33,13 +33,16 @@ class PageCounts(QWidget):
         grid.setColumnMinimumWidth(2, 10)
         grid.setColumnStretch(3, 1)
         self._values: dict[str, QLabel] = {}
+        since = plain_label("Since Octavo was started, in all conversations:", wraps=True)
+        since.setProperty("kind", "faint")
+        grid.addWidget(since, 0, 0, 1, 5)
         for place, (field, (title, tip)) in enumerate(_COUNTERS.items()):
             name, value = QLabel(title), QLabel()
             name.setProperty("kind", "muted")
             value.setAccessibleName(f"Pages: {title.lower()}")
             row, column = divmod(place, 2)
-            grid.addWidget(name, row, 3 * column)
-            grid.addWidget(value, row, 3 * column + 1, Qt.AlignmentFlag.AlignRight)
+            grid.addWidget(name, row + 1, 3 * column)
+            grid.addWidget(value, row + 1, 3 * column + 1, Qt.AlignmentFlag.AlignRight)
             for label in (name, value):
                 label.setToolTip(tip)
             self._values[field] = value

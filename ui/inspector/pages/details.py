@@ -9,6 +9,7 @@ from engine.kv.page_map import PageMap, TextSpan
 from engine.kv.precision import BitsPair, Tier
 from engine.kv.usage import PageInfo
 from engine.wording import format_nbytes
+from ui.inspector.pages.groups import num_cells
 from ui.inspector.pages.looks import state_of
 
 OTHER_TEXT = "Other text"
@@ -51,11 +52,12 @@ def describe_page(page_map: PageMap, index: int, span: TextSpan | None, decode: 
     """
     if index < len(page_map.pages):
         page = page_map.pages[index]
-        title = f"Page {index + 1:,} of {len(page_map.pages):,}, {state_of(page).value}"
+        state = state_of(page).value
         tokens, rows = page.tokens, _page_rows(page_map, page)
     else:
-        title = "Open page"
+        state = "open"
         tokens, rows = page_map.open_tokens, _open_rows(page_map)
+    title = f"Page {index + 1:,} of {num_cells(page_map):,}, {state}"
     beginning, end = excerpt(decode(tokens)) if decode is not None else ("", "")
     return PageDetails(title, span_text(span), beginning, end, rows)
 

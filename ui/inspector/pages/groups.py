@@ -24,6 +24,11 @@ class PageGroup:
     count: int
 
 
+def num_cells(page_map: PageMap) -> int:
+    """Return how many pages there are for people: the open one is counted like any other."""
+    return len(page_map.pages) + bool(page_map.open_tokens)
+
+
 def cell_tokens(page_map: PageMap) -> list[int]:
     """Return the tokens of each cell: of the pages, and of the open page where there is one."""
     open_tokens = len(page_map.open_tokens)

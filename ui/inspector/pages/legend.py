@@ -33,20 +33,20 @@ class PagesLegend(QWidget):
         super().__init__(parent)
         flow = FlowLayout(self, spacing=0)
         self._states = {state: self._add(flow, _look(state), tip) for state, tip in _TIPS.items()}
-        self._open = self._add(flow, None, "Tokens after the last page, exact, until they fill a page")
+        self._open = self._add(flow, None, "Exact, at 16 bits: the last tokens, until they fill their page")
         shared = CellLook(PageState.COLD, _BRIGHT, shared=True, pinned=False)
         self._shared = self._add(flow, shared, "More than one branch or conversation reads the page")
         pinned = CellLook(PageState.COLD, _BRIGHT, shared=False, pinned=True)
         self._pinned = self._add(flow, pinned, "Kept a tier higher than its age gives, because you want that")
-        self._open.show_text("open")
         flow.addWidget(_HeatKey())
 
-    def show_looks(self, looks: Sequence[CellLook]) -> None:
-        """Show how many pages have each look."""
+    def show_looks(self, looks: Sequence[CellLook], *, has_open: bool) -> None:
+        """Show how many pages have each look, and whether there is an open one."""
         states = Counter(look.state for look in looks)
         for state, item in self._states.items():
             item.show_text(f"{state.value} {states[state]:,}")
         self._states[PageState.DISK].setVisible(states[PageState.DISK] > 0)
+        self._open.show_text(f"open {int(has_open)}")
         self._shared.show_text(f"shared {sum(look.shared for look in looks):,}")
         self._pinned.show_text(f"pinned {sum(look.pinned for look in looks):,}")
 

@@ -12,9 +12,9 @@ from engine.kv.usage import PageInfo
 from ui.inspector.pages.card import PageCard
 from ui.inspector.pages.counters import CaughtBar, PageCounts
 from ui.inspector.pages.details import PageDetails, describe_page
-from ui.inspector.pages.groups import cell_tokens, group_pages
+from ui.inspector.pages.groups import cell_tokens, group_pages, num_cells
 from ui.inspector.pages.legend import PagesLegend
-from ui.inspector.pages.looks import cell_looks
+from ui.inspector.pages.looks import CellLook, cell_looks
 from ui.inspector.pages.map_view import PageMapView
 from ui.plain_text import plain_label
 
@@ -114,14 +114,21 @@ class PagesPanel(QWidget):
             self._map.set_cells((), (), 0.0)
             self._card.hide()
             return
-        groups, looks = group_pages(pages), cell_looks(pages)
+        groups, looks = group_pages(pages), self._looks(pages)
         self._owners = [group.span for group in groups for _ in range(group.count)]
         self._summary.setText(_summary_text(pages))
         self._caught.show_caught(pages)
         self._counts.show_counters(pages.counters)
-        self._legend.show_looks(looks)
+        self._legend.show_looks(looks, has_open=bool(pages.open_tokens))
         self._map.set_cells(groups, looks, len(pages.open_tokens) / pages.page_tokens)
         self._show_card()
+
+    def _looks(self, pages: PageMap) -> list[CellLook]:
+        """Return what is drawn for each page, with the pins that were asked for as if they were there."""
+        return [
+            look._replace(pinned=self._asked_pins.get(page.number, look.pinned))
+            for look, page in zip(cell_looks(pages), pages.pages, strict=True)
+        ]
 
     def _forget_done_pins(self) -> None:
         """Keep of the pins that were asked for those that are still to come."""
@@ -174,10 +181,12 @@ class PagesPanel(QWidget):
             self._ask_pin(page, not self._asked_pins.get(page.number, page.pinned))
 
     def _ask_pin(self, page: PageInfo, pinned: bool) -> None:
-        """Have a page pinned, or no longer; that is done when no reply is written."""
+        """Have a page pinned, or no longer; that is done when no reply is written, and shown at once."""
         self._asked_pins[page.number] = pinned
+        if pinned == page.pinned:
+            del self._asked_pins[page.number]
         self.pin_requested.emit(page.number, pinned)
-        self._show_card()
+        self._refresh()
 
     def _show_menu(self, index: int, where: QPoint) -> None:
         if self._pages is None or index >= len(self._pages.pages):
@@ -193,7 +202,7 @@ class PagesPanel(QWidget):
 
 def _summary_text(pages: PageMap) -> str:
     """Return how much there is: `40 pages, 10,253 tokens`."""
-    count, tokens = len(pages.pages), sum(cell_tokens(pages))
-    if not count:
-        return f"{tokens:,} tokens, less than a page of {pages.page_tokens:,}"
+    count, tokens = num_cells(pages), sum(cell_tokens(pages))
+    if not pages.pages:
+        return f"1 open page, {tokens:,} of {pages.page_tokens:,} tokens"
     return f"{count:,} page{'' if count == 1 else 's'}, {tokens:,} tokens"

@@ -42,7 +42,7 @@ def test_a_page_is_described() -> None:
 def test_the_open_page_is_described() -> None:
     details = describe_page(page_map(page(0), open_tokens=12), 1, None, DECODE)
 
-    assert (details.title, details.span) == ("Open page", "Other text")
+    assert (details.title, details.span) == ("Page 2 of 2, open", "Other text")
     assert dict(details.rows) == {
         "Tokens": "12 of 64",
         "Positions": "64 to 75",

@@ -109,7 +109,23 @@ def test_counters_and_totals_are_shown(panel: PagesPanel) -> None:
 
     shown = [figure(panel, f"Pages: {name}") for name in ("hits", "spills", "restores", "evictions")]
     assert shown == ["1,234", "5", "6", "7"]
-    assert f"2 pages, {2 * PAGE_TOKENS + 9} tokens" in words(panel)
+    assert "Since Octavo was started, in all conversations:" in words(panel)
+    assert f"3 pages, {2 * PAGE_TOKENS + 9} tokens" in words(panel)
+
+
+def test_the_open_page_is_counted_wherever_pages_are(qtbot: QtBot, panel: PagesPanel) -> None:
+    pages = page_map(page(0), page(1, Tier.HOT), open_tokens=9)
+    show(qtbot, panel, pages)
+    point_at(qtbot, panel, 0)
+
+    assert f"3 pages, {2 * PAGE_TOKENS + 9} tokens" in words(panel)
+    assert {"hot 1", "cold 1", "open 1"} <= set(words(panel).split(" | "))
+    assert "Page 1 of 3, cold" in words(card_of(panel))
+    assert [group.count for group in group_pages(pages)] == [3]
+    show(qtbot, panel, page_map(open_tokens=9))
+    assert "1 open page, 9 of 64 tokens" in words(panel)
+    show(qtbot, panel, page_map(page(0)))
+    assert "1 page, 64 tokens" in words(panel) and "open 0" in words(panel)
 
 
 def test_the_legend_counts_what_it_explains(panel: PagesPanel) -> None:
@@ -123,7 +139,7 @@ def test_the_legend_counts_what_it_explains(panel: PagesPanel) -> None:
         "on disk 1",
         "shared 1",
         "pinned 2",
-        "open",
+        "open 0",
         "read little",
         "much",
     ):
@@ -199,14 +215,14 @@ def test_keys_walk_over_the_pages_and_each_is_announced(qtbot: QtBot, panel: Pag
     described = QAccessible.queryAccessibleInterface(shown)
 
     for key, title in (
-        (Qt.Key.Key_End, "Open page"),
-        (Qt.Key.Key_Left, "Page 30 of 30"),
-        (Qt.Key.Key_Home, "Page 1 of 30"),
-        (Qt.Key.Key_Left, "Page 1 of 30"),
-        (Qt.Key.Key_Right, "Page 2 of 30"),
-        (Qt.Key.Key_PageDown, "Page 24 of 30"),
-        (Qt.Key.Key_Home, "Page 1 of 30"),
-        (Qt.Key.Key_PageUp, "Page 1 of 30"),
+        (Qt.Key.Key_End, "Page 31 of 31, open"),
+        (Qt.Key.Key_Left, "Page 30 of 31"),
+        (Qt.Key.Key_Home, "Page 1 of 31"),
+        (Qt.Key.Key_Left, "Page 1 of 31"),
+        (Qt.Key.Key_Right, "Page 2 of 31"),
+        (Qt.Key.Key_PageDown, "Page 24 of 31"),
+        (Qt.Key.Key_Home, "Page 1 of 31"),
+        (Qt.Key.Key_PageUp, "Page 1 of 31"),
     ):
         qtbot.keyClick(shown, key)
         assert described.text(QAccessible.Text.Description).startswith(title), key
@@ -276,14 +292,37 @@ def test_a_pin_that_waits_for_the_reply_is_told_and_can_be_taken_back(
     qtbot.keyClick(shown, Qt.Key.Key_Return)
     panel.set_pages(page_map(page(0), page(1), page(2)), True)
     assert "Will be pinned after the reply." in words(card_of(panel))
+    assert "pinned 1" in words(panel)
 
     with qtbot.waitSignal(panel.pin_requested) as asked:
         qtbot.keyClick(shown, Qt.Key.Key_Return)
     assert asked.args == [1000, False]
+    assert "Enter or a right click pins it." in words(card_of(panel))
+    assert "pinned 0" in words(panel)
 
     qtbot.keyClick(shown, Qt.Key.Key_Return)
     panel.set_pages(page_map(page(0, pinned=True), page(1), page(2)), True)
     assert "Enter or a right click unpins it." in words(card_of(panel))
+
+
+def test_a_page_is_framed_as_soon_as_its_pin_is_asked_for(qtbot: QtBot, panel: PagesPanel) -> None:
+    shown = show(qtbot, panel, page_map(page(0), page(1)))
+    before = [shown.picture(index).toImage() for index in (0, 1)]
+    shown.setFocus()
+    qtbot.keyClick(shown, Qt.Key.Key_Return)
+
+    assert shown.picture(0).toImage() != before[0]
+    assert shown.picture(1).toImage() == before[1]
+
+
+def test_a_row_of_the_card_that_grows_is_not_cut(qtbot: QtBot, panel: PagesPanel) -> None:
+    show(qtbot, panel, page_map(page(0), page(1)))
+    point_at(qtbot, panel, 0)
+    panel.set_pages(page_map(page(0, pinned=True), page(1)), True)
+
+    (row,) = [label for label in card_of(panel).findChildren(QLabel) if "lost bits" in label.text()]
+    assert row.heightForWidth(row.width()) > row.fontMetrics().lineSpacing()
+    qtbot.waitUntil(lambda: row.height() >= row.heightForWidth(row.width()))
 
 
 def test_the_open_page_cannot_be_pinned(qtbot: QtBot, panel: PagesPanel) -> None:
