@@ -42,13 +42,14 @@ class LimitsEditor(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.limits = MemoryLimits()
+        self._wanted_reserve = self.limits.reserve_nbytes
         self._total_nbytes = 0
         self._has_most = QCheckBox("Use at most")
         self._has_most.toggled.connect(self._on_has_most)
         self._most = _gigabytes("The most memory that Octavo may use")
         self._most.valueChanged.connect(lambda value: self._set_most(round(value * _GB)))
         self._reserve = _gigabytes("Memory kept free")
-        self._reserve.valueChanged.connect(lambda value: self._set_reserve(round(value * _GB)))
+        self._reserve.valueChanged.connect(lambda value: self._want_reserve(round(value * _GB)))
         self._share = QDoubleSpinBox()
         self._share.setRange(0, 999)
         self._share.setDecimals(0)
@@ -60,7 +61,7 @@ class LimitsEditor(QWidget):
         self._word.setAccessibleName("What was corrected")
         self._reset = QPushButton("Reset to defaults")
         self._reset.setProperty("kind", "link")
-        self._reset.clicked.connect(lambda: self._change(MemoryLimits()))
+        self._reset.clicked.connect(self._on_reset)
         self._lay_out()
         WheelGuard(self).guard(self._most, self._reserve, self._share)
         self._show(self.limits)
@@ -74,6 +75,7 @@ class LimitsEditor(QWidget):
     def set_limits(self, limits: MemoryLimits) -> None:
         """Show `limits`, silently; those that are shown already leave what is typed and said."""
         if limits != self.limits:
+            self._wanted_reserve = limits.reserve_nbytes
             self._show(limits)
             self._say("")
 
@@ -136,14 +138,23 @@ class LimitsEditor(QWidget):
         elif nbytes is not None and 0 < self._total_nbytes < nbytes:
             nbytes, word = self._total_nbytes, f"This computer has {format_nbytes(self._total_nbytes)}."
         self._change(dataclasses.replace(self.limits, most_nbytes=nbytes), word)
-        self._set_reserve(self.limits.reserve_nbytes, word)
+        self._fit_reserve(word)
 
-    def _set_reserve(self, nbytes: int, word: str = "") -> None:
-        room = self.limits.most_nbytes or self._total_nbytes
+    def _want_reserve(self, nbytes: int) -> None:
+        self._wanted_reserve = nbytes
+        self._fit_reserve()
+
+    def _fit_reserve(self, word: str = "") -> None:
+        """Keep as much free as is wanted, where that leaves half of the memory."""
+        nbytes, room = self._wanted_reserve, self.limits.most_nbytes or self._total_nbytes
         if room and nbytes > room // 2:
             nbytes = room // 2
             word = f"{word} At most half can be kept free: {format_nbytes(nbytes)}.".lstrip()
         self._change(dataclasses.replace(self.limits, reserve_nbytes=nbytes), word)
+
+    def _on_reset(self) -> None:
+        self._wanted_reserve = MemoryLimits().reserve_nbytes
+        self._change(MemoryLimits())
 
     def _set_share(self, percent: int) -> None:
         right = min(_MOST_PERCENT, max(_LEAST_PERCENT, percent))

@@ -79,6 +79,23 @@ def test_a_reserve_leaves_half_of_the_memory(editor: LimitsEditor) -> None:
     assert editor.word == "At most half can be kept free: 8.0 GB."
 
 
+def test_what_is_kept_free_comes_back_with_a_higher_limit(editor: LimitsEditor) -> None:
+    editor.findChild(QCheckBox).click()
+    editor._reserve.setValue(3)
+    editor._most.setValue(4)
+    assert editor.limits.reserve_nbytes == 2 * GB
+    editor._share.setValue(50)
+    editor._most.setValue(5)
+    assert editor.limits.reserve_nbytes == 2_500_000_000
+    editor._most.setValue(8)
+    assert editor.limits.reserve_nbytes == 3 * GB
+    assert editor.word == ""
+    editor._most.setValue(4)
+    editor._reserve.setValue(1)
+    editor._most.setValue(8)
+    assert editor.limits.reserve_nbytes == 1 * GB
+
+
 def test_a_limit_is_told_once_it_is_typed(qtbot: QtBot, editor: LimitsEditor) -> None:
     editor.findChild(QCheckBox).click()
     seen = changes(editor)
