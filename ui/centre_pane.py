@@ -37,6 +37,7 @@ class CentrePane(QWidget):
         self.view = ChatView()
         self.busy_bar = BusyBar()
         self.composer = Composer()
+        self.load_refusal.gone.connect(self.composer.setFocus)  # else Qt moves the focus on to a setting
         self._stack = QStackedWidget()
         self._stack.addWidget(self.welcome)
         self._stack.addWidget(self.view)

@@ -115,13 +115,12 @@ class TopBar(QWidget):
     def _show_name(self) -> None:
         """Shorten the names of model and profile to the room beside all else."""
         room = max(_LEAST_NAMES_WIDTH, self.width() - _OTHERS_WIDTH)
-        profile_width = min(MAX_NAME_WIDTH, int(room * _PROFILE_SHARE))
-        self.profile_button.set_name_width(profile_width)
+        self.profile_button.set_name_width(min(MAX_NAME_WIDTH, int(room * _PROFILE_SHARE)))
         self.model_button.ensurePolished()  # the style sheet makes the letters wider
         name = self.model_button.fontMetrics().elidedText(
             self._model_name or "Choose a model",
             Qt.TextElideMode.ElideMiddle,
-            min(_MOST_NAME_WIDTH, room - profile_width),
+            min(_MOST_NAME_WIDTH, room - self.profile_button.shown_name_width),
         )
         self.model_button.setText(name)
 

@@ -79,6 +79,11 @@ class ProfileButton(QPushButton):
         self._name_width = width
         self._show_name()
 
+    @property
+    def shown_name_width(self) -> int:
+        """Pixels that the name takes as it is shown."""
+        return self.fontMetrics().horizontalAdvance(self.text())
+
     def _show_name(self) -> None:
         self.ensurePolished()  # the style sheet makes the letters wider
         name = self.fontMetrics().elidedText(self._name, Qt.TextElideMode.ElideRight, self._name_width)

@@ -69,6 +69,7 @@ def test_a_model_that_does_not_fit_at_the_start_is_refused_and_loads_after_a_cho
     qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=LOAD_MS)
     assert window._engine.loaded is not None
     assert offered(desk) == {}
+    assert window.focusWidget() is window.composer.edit
 
 
 def test_a_lower_precision_is_one_click_and_kept_in_the_profile(
