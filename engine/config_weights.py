@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import mlx.core as mx
 import mlx.nn as nn
+from mlx.utils import tree_flatten
 from mlx_lm.utils import _compressed_tensors_quantization
 
 from engine.errors import ModelError, UnsupportedModelError
-from engine.folder import Config, quantization, text_config
+from engine.folder import DTYPE_NBYTES, Config, plain_dtype, quantization, text_config
 from engine.parameters import named_parameters
 from engine.wording import first_line
+
+_Layers = list[tuple[str, Any]]
 
 _MICROSCALED = {
     "mxfp4": {"group_size": 32, "bits": 4, "mode": "mxfp4"},
@@ -22,6 +26,8 @@ _MICROSCALED = {
 }
 _LEFT_ALONE = ("modules_to_not_convert", "ignore", "ignored_layers")
 """Where the formats of other programs list what they do not quantize."""
+
+_FP8_SCALE_NBYTES = 4
 
 _TIED_LATE = ("gemma3_text", "recurrent_gemma")
 """Models of mlx-lm that share the embedding with the head unless there are weights for one."""
@@ -35,11 +41,13 @@ class ConfigWeights:
         num_parameters: parameters of the model.
         packed_nbytes: bytes of whole numbers, which stay as they are in memory.
         num_plain_values: values that are held one by one: scales, biases, norms, unquantized weights.
+        stored_nbytes: bytes of all on disk.
     """
 
     num_parameters: int
     packed_nbytes: int
     num_plain_values: int
+    stored_nbytes: int
 
 
 def config_weights(module: nn.Module, config: Config, name: str) -> ConfigWeights:
@@ -56,11 +64,39 @@ def config_weights(module: nn.Module, config: Config, name: str) -> ConfigWeight
         _quantize(module, settings, name)
     values = [value for _, value in named_parameters(module)]
     plain = [value for value in values if mx.issubdtype(value.dtype, mx.floating)]
+    packed_nbytes = sum(value.nbytes for value in values) - sum(value.nbytes for value in plain)
+    num_plain_values = sum(value.size for value in plain)
+    plain_nbytes = DTYPE_NBYTES[plain_dtype(config)]
     return ConfigWeights(
         num_parameters=num_parameters,
-        packed_nbytes=sum(value.nbytes for value in values) - sum(value.nbytes for value in plain),
-        num_plain_values=sum(value.size for value in plain),
+        packed_nbytes=packed_nbytes,
+        num_plain_values=num_plain_values,
+        stored_nbytes=packed_nbytes
+        + num_plain_values * plain_nbytes
+        - _fp8_saved_nbytes(module, settings or {}, plain_nbytes),
     )
+
+
+def _fp8_saved_nbytes(module: nn.Module, settings: Config, plain_nbytes: int) -> int:
+    """Return by how much FP8 weights, which mlx-lm unpacks while it loads them, are smaller on disk."""
+    if not _is_unpacked_fp8(settings):
+        return 0
+    block_shape = settings.get("weight_block_size")  # None for one scale each
+    is_packed = _predicate(module, settings, group_size=1)
+    saved = 0
+    for path, layer in cast(_Layers, tree_flatten(module.leaf_modules(), is_leaf=nn.Module.is_module)):
+        if is_packed(path, layer):
+            *stacked, rows, columns = layer.weight.shape
+            height, width = block_shape or (rows, columns)
+            blocks = math.prod(stacked) * math.ceil(rows / height) * math.ceil(columns / width)
+            saved += layer.weight.size * (plain_nbytes - 1) - blocks * _FP8_SCALE_NBYTES
+    return saved
+
+
+def _is_unpacked_fp8(settings: Config) -> bool:
+    """Whether weights are numbers of 8 bits of a form that MLX does not compute with."""
+    is_mxfp8 = settings.get("scale_fmt") == "ue8m0" and settings.get("weight_block_size") == [32, 32]
+    return settings.get("quant_method") == "fp8" and not is_mxfp8
 
 
 def _tie(module: nn.Module, config: Config) -> None:
@@ -83,7 +119,7 @@ def _quantize(module: nn.Module, settings: Config, name: str) -> None:
         nn.quantize(module, group_size, bits, mode=mode, class_predicate=predicate)
     except Exception as error:
         reason = f"it names no {error.args[0]}" if isinstance(error, KeyError) else first_line(error)
-        raise ModelError(f"{name} has a config.json whose quantization cannot be: {reason}.") from error
+        raise ModelError(f"{name} has a config whose quantization cannot be: {reason}.") from error
 
 
 def _scheme(settings: Config, name: str) -> Config | None:
@@ -104,7 +140,7 @@ def _scheme(settings: Config, name: str) -> Config | None:
     if method == "modelopt":
         return {"group_size": settings.get("group_size", 16), "bits": 4, "mode": "nvfp4"}
     if method == "fp8":
-        return _MICROSCALED["mxfp8"] if settings.get("scale_fmt") == "ue8m0" else None
+        return None if _is_unpacked_fp8(settings) else _MICROSCALED["mxfp8"]
     if isinstance(method, str) and method in _MICROSCALED:
         return _MICROSCALED[method]
     raise UnsupportedModelError(

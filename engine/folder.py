@@ -37,12 +37,14 @@ def read_config(folder: Path) -> Config:
 
 def read_config_file(path: Path, name: str) -> Config:
     """Return the config in a file that belongs to the model of this name; raises as `read_config` does."""
+    is_bare = path.name != CONFIG  # a file with a name of its own, which is the model's as well
     try:
         config = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise ModelError(f"{name} has a damaged {path.name}. Download it again.") from error
+        damaged = f"{path.name} is damaged" if is_bare else f"{name} has a damaged {CONFIG}"
+        raise ModelError(f"{damaged}. Download it again.") from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
-        raise ModelError(f"{name} has a {path.name} that names no model_type.")
+        raise ModelError(f"{path.name if is_bare else f'{name} has a {CONFIG} that'} names no model_type.")
     if config.get("model_file"):
         raise UnsupportedModelError(
             f"{name} needs Python code of its own ({config['model_file']}) to be run; Octavo does not run it."

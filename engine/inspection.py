@@ -23,7 +23,14 @@ from engine.safetensors_header import read_folder
 log = logging.getLogger(__name__)
 
 _DEFAULT_CONTEXT_TOKENS = 4096
-"""Assumed where a config names no length; too little for most models, which is the safe side."""
+"""Assumed where nothing names a length; too little for most models, which is the safe side."""
+_CONTEXT_NAMES = (
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "max_sequence_length",
+    "seq_length",
+)
 
 _QUANTIZATION_SUFFIX = re.compile(r"[-._](i?q\d\w*|b?f16|f32)$", re.IGNORECASE)
 """What file names of GGUF models add to the model's name; it is shown apart."""
@@ -66,6 +73,7 @@ def inspect_header(header: GGUFHeader) -> ModelInfo:
     plain = [tensor for tensor in header.tensors.values() if not tensor.type.is_quantized]
     return _info(
         config,
+        config,
         CachedLayers(),  # the architectures that are read have full attention in all layers
         path=header.path,
         format=ModelFormat.GGUF,
@@ -102,18 +110,18 @@ def inspect_config(path: Path) -> ModelInfo:
 
     module = build_skeleton(config)
     layers = _layers_of(module, name)
-    settings = settings_of(module) | _language(config)
     quantization, dtype = folder.quantization(config), folder.plain_dtype(config)
     weights = config_weights(module, config, name)
     return _info(
-        settings,
+        _language(config),
+        settings_of(module) | _language(config),
         layers,
         path=path,
         format=ModelFormat.CONFIG,
         name=name,
         quantization=dtype if quantization is None else folder.settings_words(quantization),
         num_parameters=weights.num_parameters,
-        weights_nbytes=weights.packed_nbytes + weights.num_plain_values * folder.DTYPE_NBYTES[dtype],
+        weights_nbytes=weights.stored_nbytes,
         packed_nbytes=weights.packed_nbytes,
         num_plain_values=weights.num_plain_values,
         is_float32=quantization is None and dtype == "float32",
@@ -128,6 +136,7 @@ def _inspect_folder(path: Path) -> ModelInfo:
     settings, layers = _tried(config, path.name)
     quantization = folder.quantization_words(config, tensors)
     return _info(
+        _language(config),
         settings | _language(config),
         layers,
         path=path,
@@ -179,62 +188,90 @@ def _layers_of(module: Any, name: str) -> CachedLayers | None:
         return None
 
 
-def _info(config: Config, layers: CachedLayers | None, *, path: Path, **facts: Any) -> ModelInfo:
-    """Return what a config says of a model.
+def _info(
+    said: Config, config: Config, layers: CachedLayers | None, *, path: Path, name: str, **facts: Any
+) -> ModelInfo:
+    """Return what a config says of a model, with mlx-lm's defaults for what it leaves out.
 
     One whose layers have no attention counts as one head. Layers that are not known are taken for full
     attention without pages, which is the most that they can cache.
     """
     without_heads = 1 if layers and not any(shape.num_kv_heads for shape in layers.paged) else None
     heads = _integer(
-        config, path, "num_attention_heads", "n_head", "n_heads", "num_heads", default=without_heads
+        config, name, "num_attention_heads", "n_head", "n_heads", "num_heads", default=without_heads
     )
-    kv_heads = _integer(config, path, "num_key_value_heads", "n_head_kv", "num_kv_heads", default=heads)
-    head_dim = _integer(config, path, "head_dim", default=0)
+    kv_heads = _integer(config, name, "num_key_value_heads", "n_head_kv", "num_kv_heads", default=heads)
+    head_dim = _integer(config, name, "head_dim", default=0)
     if not head_dim:
-        head_dim = _integer(config, path, "hidden_size", "n_embd", "d_model", "dim") // heads
-    num_layers = _integer(config, path, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
+        head_dim = _integer(config, name, "hidden_size", "n_embd", "d_model", "dim") // heads
+    num_layers = _integer(config, name, "num_hidden_layers", "n_layer", "n_layers", "num_layers")
     if layers is None:
         full = OwnCache(numbers_per_token=2 * kv_heads * head_dim)
         layers = CachedLayers((LayerShape(0, 0, 0),) * num_layers, (full,) * num_layers, is_known=False)
+    context_tokens, is_assumed = _context(said, config, name)
     return ModelInfo(
         path=path,
+        name=name,
         architecture=str(config["model_type"]),
         num_layers=num_layers,
         num_heads=heads,
         num_kv_heads=kv_heads,
         head_dim=head_dim,
-        context_tokens=_context_tokens(config, path),
-        vocab_size=_integer(config, path, "vocab_size", "padded_vocab_size"),
+        context_tokens=context_tokens,
+        is_context_assumed=is_assumed,
+        vocab_size=_integer(config, name, "vocab_size", "padded_vocab_size"),
         layers=layers,
         **facts,
     )
 
 
-def _context_tokens(config: dict[str, Any], path: Path) -> int:
-    """Return the positions that a config is made for, stretched by YaRN where it says so.
+def _context(said: Config, config: Config, name: str) -> tuple[int, bool]:
+    """Return the positions that a model is made for, and whether that is assumed.
+
+    What a config leaves out is what its family has, since transformers writes no defaults. mlx-lm's own
+    defaults are only there for its models to be made, and tell nothing for sure.
+    """
+    stretched = _stretched_tokens(config, name)
+    known = _integer(said, name, *_CONTEXT_NAMES, default=0) or stretched or _family_tokens(said)
+    positions = known or _integer(config, name, *_CONTEXT_NAMES, default=_DEFAULT_CONTEXT_TOKENS)
+    return max(positions, stretched), not known
+
+
+def _stretched_tokens(config: Config, name: str) -> int:
+    """Return the positions that YaRN stretches a context to, 0 without it.
 
     Configs for YaRN often keep the length before stretching in `max_position_embeddings`.
     """
-    names = ("max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length")
-    positions = _integer(config, path, *names, default=_DEFAULT_CONTEXT_TOKENS)
     scaling = config.get("rope_scaling") or config.get("rope_parameters")
     if not isinstance(scaling, dict) or "yarn" not in (scaling.get("rope_type"), scaling.get("type")):
-        return positions
+        return 0
     original, factor = scaling.get("original_max_position_embeddings"), scaling.get("factor", 1)
     if not isinstance(original, int | float) or not isinstance(factor, int | float):
-        return positions
+        return 0
     stretched = original * factor
     if not stretched <= _MOST:  # NaN neither
-        raise ModelError(f"{path.name} has a damaged config: a context of {stretched:,} tokens cannot be.")
-    return max(positions, int(stretched))
+        raise ModelError(f"{name} has a damaged config: a context of {stretched:,} tokens cannot be.")
+    return int(stretched)
 
 
-def _integer(config: dict[str, Any], path: Path, *names: str, default: int | None = None) -> int:
-    for name in names:
-        value = config.get(name)
+def _family_tokens(said: Config) -> int:
+    """Return the positions that transformers gives models of a type where their config says nothing, or 0."""
+    from transformers import CONFIG_MAPPING
+
+    try:
+        family = CONFIG_MAPPING[said["model_type"]]().get_text_config()
+    except Exception as error:  # a type that it does not have, or one that cannot be without settings
+        log.info("transformers has no defaults of %s: %s", said["model_type"], error)
+        return 0
+    positions = getattr(family, "max_position_embeddings", None)
+    return positions if isinstance(positions, int) else 0
+
+
+def _integer(config: Config, name: str, *keys: str, default: int | None = None) -> int:
+    for key in keys:
+        value = config.get(key)
         if type(value) is int and value > 0:  # `true` is no number
             return value
     if default is None:
-        raise ModelError(f"{path.name} has a config that does not say {names[0]}.")
+        raise ModelError(f"{name} has a config that does not say {keys[0]}.")
     return default

@@ -359,6 +359,68 @@ def test_a_damaged_config_is_refused_in_a_sentence(content: str, tmp_path: Path)
         inspect_config(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("content", "words"), [("{", "odd.json is damaged."), ("{}", "odd.json names no model_type.")]
+)
+def test_a_config_with_a_name_of_its_own_is_named_once(content: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "odd.json").write_text(content)
+
+    with pytest.raises(ModelError) as caught:
+        inspect_config(tmp_path / "odd.json")
+
+    assert str(caught.value).startswith(words)
+
+
+def _context(config: dict[str, Any], path: Path) -> tuple[int, bool]:
+    path.write_text(json.dumps(config))
+    info = inspect_config(path)
+    return info.context_tokens, info.is_context_assumed
+
+
+def test_a_context_that_the_config_leaves_out_is_that_of_the_family(tmp_path: Path) -> None:
+    gemma = json.loads((CONFIGS / "gemma-3-4b-it-4bit.json").read_text())
+    assert _context(gemma, tmp_path / "config.json") == (131_072, False)
+    del gemma["text_config"]["max_position_embeddings"]  # as Google publishes it
+
+    assert _context(gemma, tmp_path / "config.json") == (131_072, False)
+
+
+MAMBA = {"model_type": "mamba", "vocab_size": 500, "hidden_size": 64, "intermediate_size": 128}
+MAMBA |= {"state_size": 8, "num_hidden_layers": 2, "conv_kernel": 4, "use_bias": False, "time_step_rank": 4}
+
+
+def test_a_context_that_nobody_tells_is_assumed(tmp_path: Path) -> None:
+    mamba = MAMBA | {"use_conv_bias": True}
+    assert _context(mamba, tmp_path / "config.json") == (4096, True)
+    assert _context(mamba | {"max_position_embeddings": 2048}, tmp_path / "config.json") == (2048, False)
+
+
+def test_a_context_that_is_asked_for_is_believed_only_beyond_an_assumed_one(tmp_path: Path) -> None:
+    known = inspect_model(write_folder(tmp_path / "tiny"))
+    assumed = dataclasses.replace(known, is_context_assumed=True)
+
+    assert known.with_context(600) == known
+    assert [assumed.with_context(most).context_tokens for most in (None, 100, 600)] == [512, 512, 600]
+
+
+@pytest.mark.parametrize(
+    ("block", "scales"),
+    [([128, 128], 2 * (4 + 3)), ([32, 64], 2 * (2 * 2 + 2 * 1 + 2 * 4 + 2 * 2)), (None, 14)],
+)
+def test_weights_of_8_bits_that_mlx_lm_unpacks_take_a_byte_on_disk(
+    block: list[int] | None, scales: int, tmp_path: Path
+) -> None:
+    """Two layers, each of four attention and three feed-forward matrices, with a float32 scale a block."""
+    settings = {"quant_method": "fp8"} | ({"weight_block_size": block} if block else {})
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG | {"quantization_config": settings}))
+    matrices = 2 * (2 * 64 * 64 + 2 * 64 * 32) + 2 * 3 * 64 * 128
+
+    info = inspect_config(tmp_path)
+
+    assert info.weights_nbytes == matrices + 4 * scales + 2 * (257 * 64 + 5 * 64)
+    assert (info.packed_nbytes, info.num_plain_values) == (0, info.num_parameters)
+
+
 def test_layers_that_mlx_lm_cannot_show_are_taken_for_the_most_that_they_can_be(tmp_path: Path) -> None:
     folder = _change_config(write_folder(tmp_path / "tiny"), rms_norm_eps={})
 

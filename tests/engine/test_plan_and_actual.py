@@ -38,7 +38,8 @@ def test_weights_and_cache_of_the_starter_take_what_was_planned(starter_gguf: Pa
         assert cache.usage().nbytes == pytest.approx(planned, rel=0.05)
         active = mx.get_active_memory() - before
         assert active == pytest.approx(plan.weights_nbytes + planned, rel=0.05)
-        told = plan_load(info, backend, kv, plan.weights_nbytes + plan.reserve_nbytes + planned)
+        room = plan.weights_nbytes + plan.reserve_nbytes + planned
+        told = plan_load(info, backend, kv, room, plan.dequantize)
         assert cache.num_tokens <= told.fitting_tokens <= cache.num_tokens + 256
 
 
