@@ -11,6 +11,14 @@ def bits_text(bits: tuple[float, float]) -> str:
     return keys if keys == values else f"k{keys}v{values}"
 
 
+def bits_words(bits: tuple[float, float]) -> str:
+    """Return the bits of keys and values as words: `8 bits`, `2 bits for keys, 2.9 for values on average`."""
+    keys, values = (f"{round(number, 1):g}" for number in bits)
+    words = f"{keys} bits" if keys == values else f"{keys} bits for keys, {values} for values"
+    is_mean = "." in keys or "." in values
+    return f"{words} on average" if is_mean else words
+
+
 def pages_text(usage: KVUsage) -> str:
     """Return the pages by tier: `1 hot, 4 warm, 12 cold`."""
     return f"{usage.hot_pages:,} hot, {usage.warm_pages:,} warm, {usage.cold_pages:,} cold"

@@ -66,6 +66,7 @@ class InspectorController(QObject):
 
     def _connect_precision(self) -> None:
         self._precision.changed.connect(self._show_held)
+        self._pane.precision.grabbed.connect(self._precision.set_grabbed)
         self._pane.precision.rebuild_requested.connect(self._precision.rebuild)
         self._pane.precision.rebuild_stopped.connect(self._precision.stop_rebuild)
 

@@ -16,8 +16,8 @@ from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 from ui.profiles.current import CurrentProfile
 
-_SETTLE_MS = 300
-"""A precision is applied once it has stayed this long: one that is only passed through would cost bits."""
+_SETTLE_MS = 600
+"""A precision is applied once it has stayed this long: passing through a low one would lose bits."""
 
 _LEAST_READ_TOKENS = 32
 """A shorter prompt says little of how fast a long one is read."""
@@ -84,11 +84,12 @@ class LivePrecision(QObject):
         self._profile = profile
         self._conversation_id = profile.conversation_id
         self._replying_id: int | None = None
+        self._is_grabbed = False
         self._wanted = profile.value.kv
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.setInterval(_SETTLE_MS)
-        self._timer.timeout.connect(self._send)
+        self._timer.timeout.connect(self._on_settled)
         profile.changed.connect(self._on_profile)
         engine.kv_changed.connect(self._on_kv_changed)
         engine.model_loaded.connect(self._forget)
@@ -97,6 +98,10 @@ class LivePrecision(QObject):
         engine.reply_finished.connect(self._on_reply)
         engine.state_changed.connect(self._on_state)
         engine.rebuild_progress.connect(self._on_rebuild_progress)
+
+    def set_grabbed(self, is_grabbed: bool) -> None:
+        """Apply nothing while the mouse holds what sets a precision: it may be there to take one back."""
+        self._is_grabbed = is_grabbed
 
     def rebuild(self) -> None:
         """Read the conversation that is held again, at the precision that is wanted now."""
@@ -119,6 +124,12 @@ class LivePrecision(QObject):
         elif profile.kv != self._wanted:
             self._wanted = profile.kv
             self._timer.start()
+
+    def _on_settled(self) -> None:
+        if self._is_grabbed:
+            self._timer.start()
+        else:
+            self._send()
 
     def _send(self) -> None:
         """Change the cache of the conversation whose precision that is, not what is held of another one."""

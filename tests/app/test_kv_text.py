@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from app.cli.ask_output import _kv_figures
-from app.kv_text import bits_text, budget_text
+from app.kv_text import bits_text, bits_words, budget_text
 from tests.app.store.samples import USAGE
 
 
@@ -15,6 +15,19 @@ from tests.app.store.samples import USAGE
 )
 def test_bits_are_written_as_a_precision_is(bits: tuple[float, float], text: str) -> None:
     assert bits_text(bits) == text
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"),
+    [
+        ((8.0, 8.0), "8 bits"),
+        ((6.0, 4.0), "6 bits for keys, 4 for values"),
+        ((2.0, 2.94), "2 bits for keys, 2.9 for values on average"),
+        ((4.71, 4.69), "4.7 bits on average"),
+    ],
+)
+def test_bits_are_told_in_words_where_there_is_room(bits: tuple[float, float], words: str) -> None:
+    assert bits_words(bits) == words
 
 
 @pytest.mark.parametrize(

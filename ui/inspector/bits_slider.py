@@ -19,10 +19,12 @@ class BitsSlider(QWidget):
     Signals:
         moved: the number shown changed, and the mouse still holds it.
         chosen: the user settled on another number.
+        grabbed: whether the mouse holds the slider.
     """
 
     moved = Signal()
     chosen = Signal()
+    grabbed = Signal(bool)
 
     def __init__(self, title: str, what: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -34,6 +36,8 @@ class BitsSlider(QWidget):
         self._slider.setAccessibleName(f"Bits of a cached {what}")
         WheelGuard(self).guard(self._slider)
         self._slider.valueChanged.connect(self._on_value)
+        self._slider.sliderPressed.connect(lambda: self.grabbed.emit(True))
+        self._slider.sliderReleased.connect(lambda: self.grabbed.emit(False))
         self._slider.sliderReleased.connect(self._settle)
         self._number = QLabel()
         label = QLabel(title)

@@ -50,10 +50,12 @@ class Equalizer(QWidget):
     Signals:
         moved: the bits shown changed; the mouse may still be down. A tuple of `BitsPair`, one for each layer.
         chosen: the user settled on other bits, in the same form.
+        grabbed: whether the mouse holds one of the rows.
     """
 
     moved = Signal(object)
     chosen = Signal(object)
+    grabbed = Signal(bool)
 
     def __init__(self, describe: Callable[[int, int], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -76,6 +78,7 @@ class Equalizer(QWidget):
         for row in (self._keys, self._values):
             row.painted.connect(lambda wanted, row=row: self._paint(wanted, row))
             row.settled.connect(self._settle)
+            row.grabbed.connect(self.grabbed)
             row.pointed.connect(self._point)
             row.undo_requested.connect(self._take_back)
         self._lay_out()

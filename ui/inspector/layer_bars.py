@@ -50,12 +50,14 @@ class LayerBars(QWidget):
 
     Signals:
         painted(dict[int, int | None]): layers and the bits that they are to have, None for the usual ones.
+        grabbed(bool): whether the mouse holds the bars.
         settled(): the stroke or key press that painted is over.
         pointed(int, int): the first and last layer that the mouse or the keyboard is at, -1 for none.
         undo_requested(): Ctrl+Z.
     """
 
     painted = Signal(object)
+    grabbed = Signal(bool)
     settled = Signal()
     pointed = Signal(int, int)
     undo_requested = Signal()
@@ -83,6 +85,9 @@ class LayerBars(QWidget):
     def set_bars(self, bars: Sequence[Bar]) -> None:
         """Show these layers; none disables the row."""
         self._bars = tuple(bars)
+        if not self._bars and self._stroke is not None:
+            self._stroke = None  # a disabled row is not told where the stroke ends
+            self.grabbed.emit(False)
         last = max(0, len(self._bars) - 1)
         self._cursor, self._anchor = min(self._cursor, last), min(self._anchor, last)
         self.setEnabled(bool(self._bars))
@@ -124,6 +129,7 @@ class LayerBars(QWidget):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102
         if self._stroke is not None and event.button() == Qt.MouseButton.LeftButton:
             self._stroke = None
+            self.grabbed.emit(False)
             self.settled.emit()
 
     def leaveEvent(self, event: QEvent) -> None:  # noqa: D102
@@ -174,6 +180,7 @@ class LayerBars(QWidget):
 
     def _begin(self, event: QMouseEvent) -> None:
         here = self._stroke = self.geometry_now.place_at(event.position())
+        self.grabbed.emit(True)
         self._select(here.layer, here.layer)
         self._paint_between(here, here)
 

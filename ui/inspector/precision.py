@@ -40,12 +40,14 @@ class PrecisionPanel(QWidget):
 
     Signals:
         spec_chosen: the `KVSpec` that the user chose.
+        grabbed: whether the mouse holds a slider or bars.
         text_refused: a text cannot be; the widget with the text and the reason.
         rebuild_requested: the conversation is to be read again.
         rebuild_stopped: reading it again is to stop.
     """
 
     spec_chosen = Signal(object)
+    grabbed = Signal(bool)
     text_refused = Signal(QWidget)
     rebuild_requested = Signal()
     rebuild_stopped = Signal()
@@ -66,6 +68,7 @@ class PrecisionPanel(QWidget):
         self._equalizer = Equalizer(self._describe_layers)
         self._equalizer.moved.connect(lambda bits: self._preview(with_layer_bits(self.spec, bits)))
         self._equalizer.chosen.connect(self._choose_layers)
+        self._equalizer.grabbed.connect(self.grabbed)
         self._text = PrecisionText()
         self._text.spec_chosen.connect(self._choose_text)
         self._text.refused.connect(lambda: self.text_refused.emit(self._text))
@@ -128,6 +131,7 @@ class PrecisionPanel(QWidget):
     def _connect_slider(self, slider: BitsSlider) -> None:
         slider.moved.connect(lambda: self._preview(self._slid(slider)))
         slider.chosen.connect(lambda: self._choose(self._slid(slider)))
+        slider.grabbed.connect(self.grabbed)
 
     def _slid(self, slider: BitsSlider) -> KVSpec:
         """Return the precision with a slider's bits in all layers, the rest as it is."""

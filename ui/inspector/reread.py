@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.kv_text import bits_text
+from app.kv_text import bits_words
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
 from engine.kv.precision import KVSpec
@@ -135,6 +135,6 @@ def _hints(spec: KVSpec, loaded: LoadedModel | None, held: HeldCache | None) -> 
 def _below_text(usage: KVUsage) -> str:
     count = usage.num_below
     is_all = usage.effective is not None and count == usage.cold_pages
-    at = f"{bits_text(usage.effective)} bits" if is_all and usage.effective else "fewer bits"
+    at = bits_words(usage.effective) if is_all and usage.effective else "fewer bits"
     pages = "1 page stays" if count == 1 else f"{count:,} pages stay"
     return f"{pages} at {at} until the conversation is read again."

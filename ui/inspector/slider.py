@@ -29,7 +29,7 @@ class Slider(QSlider):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: D102
         if event.button() != Qt.MouseButton.LeftButton:
-            super().mousePressEvent(event)
+            event.ignore()
             return
         handle, point = self._handle(), event.position().toPoint()
         self.setSliderDown(True)
@@ -44,7 +44,8 @@ class Slider(QSlider):
             self.setValue(self.value_at(event.position().toPoint().x() - self._grip))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:  # noqa: D102
-        self.setSliderDown(False)
+        if event.button() == Qt.MouseButton.LeftButton:  # another one does not end the drag
+            self.setSliderDown(False)
         event.accept()
 
     @property

@@ -65,14 +65,17 @@ def heights(bars: LayerBars) -> list[int]:
 def test_a_stroke_over_the_keys_paints_them_and_chooses_once_it_ends(
     qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars, values: LayerBars
 ) -> None:
-    specs: list[KVSpec] = []
+    specs, grabs = list[KVSpec](), list[bool]()
     panel.spec_chosen.connect(specs.append)
+    panel.grabbed.connect(grabs.append)
     qtbot.mousePress(keys, LEFT, pos=at(keys, 2, 8))
     qtbot.mouseMove(keys, at(keys, 6, 8))
+    assert grabs == [True]
     assert heights(keys) == [4] * 2 + [8] * 5 + [4] * 23
     assert (text(panel), specs) == ("4, 2-6:k8v4", [])
     qtbot.mouseRelease(keys, LEFT, pos=at(keys, 6, 8))
     assert specs == [KVSpec.parse("4, 2-6:k8v4")]
+    assert grabs == [True, False]
     assert heights(values) == [4] * 30
 
 
@@ -105,6 +108,22 @@ def test_bars_sliders_presets_and_text_show_the_same(
     assert panel.spec == KVSpec.parse("4")
     assert [b.text() for b in panel.findChildren(QPushButton) if b.isChecked()] == ["Balanced"]
     assert slider.accessibleDescription() == "4 bits"
+
+
+def test_a_stroke_that_an_ejected_model_cut_off_paints_no_more(
+    qtbot: QtBot, panel: PrecisionPanel, keys: LayerBars
+) -> None:
+    loaded, grabs = panel._loaded, list[bool]()
+    panel.grabbed.connect(grabs.append)
+    qtbot.mousePress(keys, LEFT, pos=at(keys, 2, 8))
+    panel.set_model(None)
+    assert grabs == [True, False]
+    panel.set_model(loaded)
+    before = heights(keys)
+    qtbot.mouseMove(keys, at(keys, 9, 2))
+    painted = heights(keys)
+    qtbot.mouseRelease(keys, LEFT, pos=at(keys, 9, 2))
+    assert painted == heights(keys) == before
 
 
 def test_a_double_click_and_alt_set_back_what_was_chosen_for_all(

@@ -64,6 +64,19 @@ def test_a_slider_that_is_dragged_chooses_once_it_is_let_go(qtbot: QtBot, panel:
     assert specs == [KVSpec.parse("k16v2")]
 
 
+def test_another_mouse_button_ends_no_drag(qtbot: QtBot, panel: PrecisionPanel) -> None:
+    panel.set_spec(KVSpec.parse("16"))
+    specs = chosen(panel)
+    slider = named(panel, Slider, KEYS)
+    top, bottom = (QPoint(slider.centre_of(stop), slider.height() // 2) for stop in (len(KV_BITS) - 1, 0))
+    qtbot.mousePress(slider, Qt.MouseButton.LeftButton, pos=top)
+    qtbot.mouseMove(slider, bottom)
+    qtbot.mouseClick(slider, Qt.MouseButton.RightButton, pos=bottom)
+    qtbot.mouseMove(slider, top)
+    qtbot.mouseRelease(slider, Qt.MouseButton.LeftButton, pos=top)
+    assert specs == []
+
+
 @pytest.mark.parametrize("bits", KV_BITS)
 def test_a_press_on_a_number_or_on_the_groove_above_it_moves_the_handle_there(
     qtbot: QtBot, panel: PrecisionPanel, bits: int

@@ -67,6 +67,10 @@ def test_pages_that_have_lost_bits_are_counted(panel: PrecisionPanel) -> None:
     hold(panel, "8", usage(effective=(4.0, 4.0), num_below=10))
     assert apart(panel) == ("8 bits", "4 bits")
     assert hint(panel) == "10 pages stay at 4 bits until the conversation is read again."
+    hold(panel, "8", usage(effective=(2.0, 2.9), num_below=10))
+    assert hint(panel) == (
+        "10 pages stay at 2 bits for keys, 2.9 for values on average until the conversation is read again."
+    )
     hold(panel, "8", usage(effective=(7.6, 7.6), num_below=1))
     assert apart(panel) == ("8 bits", "7.6 bits")
     assert hint(panel) == "1 page stays at fewer bits until the conversation is read again."

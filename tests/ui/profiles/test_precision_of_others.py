@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from PySide6.QtCore import QPoint, Qt
 from pytestqt.qtbot import QtBot
 
 from app.settings import DEFAULT_KV
@@ -12,6 +13,7 @@ from engine.events import CacheChanged
 from engine.kv.precision import KVSpec
 from tests.app.store.samples import USAGE
 from tests.ui.conftest import Desk
+from ui.inspector.slider import Slider
 from ui.main_window import MainWindow
 
 FOUR_BIT = KVSpec.parse("4")
@@ -38,6 +40,20 @@ def test_a_change_reaches_the_engine_where_it_holds_the_conversation(
 ) -> None:
     window._engine.kv_changed.emit(window.profile.conversation_id or 0, CacheChanged(DEFAULT_KV, USAGE))
     window.profile.update(kv=FOUR_BIT)
+    assert wanted_after_settling(window, qtbot) == FOUR_BIT
+
+
+def test_a_change_waits_while_the_mouse_holds_a_slider_again(window: MainWindow, qtbot: QtBot) -> None:
+    window._engine.kv_changed.emit(window.profile.conversation_id or 0, CacheChanged(DEFAULT_KV, USAGE))
+    sliders = window.inspector.precision.findChildren(Slider)
+    keys = next(slider for slider in sliders if slider.accessibleName() == "Bits of a cached key")
+    window.profile.update(kv=FOUR_BIT)
+    middle = QPoint(keys.centre_of(keys.value()), keys.height() // 2)
+    qtbot.mousePress(keys, Qt.MouseButton.LeftButton, pos=middle)
+    with qtbot.waitSignal(window.precision._timer.timeout):
+        pass
+    assert window._engine._worker.wanted_kv == DEFAULT_KV
+    qtbot.mouseRelease(keys, Qt.MouseButton.LeftButton, pos=middle)
     assert wanted_after_settling(window, qtbot) == FOUR_BIT
 
 
