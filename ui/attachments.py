@@ -135,6 +135,11 @@ class DraftAttachments(QObject):
         """Whether a document of the open draft is still being read."""
         return any(draft.job is not None for draft in self._open_drafts())
 
+    @property
+    def failed_title(self) -> str:
+        """The first document of the open draft that could not be read or kept; empty where there is none."""
+        return next((_title(draft) for draft in self._open_drafts() if draft.error is not None), "")
+
     def chips(self, tokens_of: Callable[[Attachment], int | None]) -> list[AttachmentChip]:
         """Return what the composer shows; `tokens_of` counts a document."""
         return [_chip(draft, tokens_of) for draft in self._open_drafts()]
@@ -201,9 +206,13 @@ class DraftAttachments(QObject):
             self.changed.emit()
 
 
+def _title(draft: _Draft) -> str:
+    return draft.attachment.title if draft.attachment is not None else draft.path.name or "Pasted text"
+
+
 def _chip(draft: _Draft, tokens_of: Callable[[Attachment], int | None]) -> AttachmentChip:
     attachment = draft.attachment
-    title = attachment.title if attachment is not None else draft.path.name
+    title = _title(draft)
     if draft.job is not None:
         return AttachmentChip(draft.key, title, "Reading…", ChipState.READING, draft.progress)
     if draft.error is not None or attachment is None:

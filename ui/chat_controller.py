@@ -146,7 +146,7 @@ class ChatController(QObject):
         self.switcher.list_changed.connect(self.list_changed)
         self.stream.busy_changed.connect(self._on_busy_changed)
         self._counts.counted.connect(self._refresh)
-        self.attachments.changed.connect(self._refresh)
+        self.attachments.changed.connect(self._on_attachments)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
         view.read_all_requested.connect(self._read_all)
@@ -234,6 +234,11 @@ class ChatController(QObject):
         if self.refused.is_unsent:
             self.refused.forget()
         self.session.set_draft(text)
+        self._refresh()
+
+    def _on_attachments(self) -> None:
+        if not self.attachments.is_reading:
+            self._refused = ""
         self._refresh()
 
     def _on_opened(self) -> None:

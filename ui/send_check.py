@@ -67,6 +67,8 @@ class SendCheck:
             return "Write something first."
         if self._attachments.is_reading:
             return "A document is still being read."
+        if failed := self._attachments.failed_title:
+            return f"{failed} could not be attached. Remove it first."
         return self.engine_refusal()
 
     def use(self, text: str) -> ContextUse:

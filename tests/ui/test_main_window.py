@@ -253,6 +253,25 @@ def test_a_document_that_cannot_be_read_says_why_on_its_chip(
     assert window.chat._check.refusal("") == "Write something first."
 
 
+def test_a_message_does_not_go_without_a_document_that_could_not_be_read(
+    desk: Desk, qtbot: QtBot, tmp_path: Path
+) -> None:
+    window = desk.open()
+    file = tmp_path / "five.txt"
+    file.write_bytes(b"")
+    drop(window, file)
+    qtbot.waitUntil(lambda: chips(window) == [("five.txt", ChipState.FAILED)], timeout=WAIT_MS)
+    window.composer.set_text("Hello")
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    assert window.composer._hint_line.text() == "five.txt could not be attached. Remove it first."
+    assert (window.composer.text, len(chips(window))) == ("Hello", 1)
+
+    window.chat.attachments.remove(window.chat.attachments._open_drafts()[0].key)
+    assert window.composer._hint_line.text() == ""
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    assert window.composer._hint_line.text() == "Choose a model first."
+
+
 def test_another_encoding_reads_the_file_again(desk: Desk, qtbot: QtBot, tmp_path: Path) -> None:
     window = desk.open()
     file = tmp_path / "letter.txt"
