@@ -126,6 +126,8 @@ class Generation:
             unread = self._prompt[self._cache.num_tokens : -1]
             if unread:
                 self._reader.read_chunk(unread)
+                if self._relief is not None:
+                    self._relief.after_chunk()
                 self._publish(Phase.PREFILL)
                 yield self._progress()
                 yield self._cache_changed()

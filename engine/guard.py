@@ -70,12 +70,14 @@ class Guard:
 
     Attributes:
         height: the step that things should be at.
-        reason: the words of the sample that last moved it.
+        reason: why it last climbed, in words.
+        ease: why it last came down, in words.
     """
 
     def __init__(self) -> None:
         self.height = GuardStep.NONE
         self.reason = ""
+        self.ease = ""
         self._lock = threading.Lock()
         self._told = GuardStep.NONE
         self._moved_s = -math.inf
@@ -106,7 +108,7 @@ class Guard:
         with self._lock:
             self._may_pause = False
             if self.height is GuardStep.PAUSE:
-                self.height = GuardStep.TRIM
+                self.height, self.ease = GuardStep.TRIM, "you let it go on"
 
     def _count(self, sample: MemorySample) -> None:
         is_normal = sample.level is PressureLevel.NORMAL
@@ -143,4 +145,8 @@ class Guard:
 
     def _move(self, height: GuardStep, sample: MemorySample) -> None:
         self._came_down = height < self.height
-        self.height, self.reason, self._moved_s = height, sample.reason, sample.time_s
+        if self._came_down:
+            self.ease = sample.reason
+        else:
+            self.reason = sample.reason
+        self.height, self._moved_s = height, sample.time_s

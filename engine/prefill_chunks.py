@@ -15,6 +15,8 @@ STOP_TARGET_S = 0.2
 """A pass that takes longer than this looks for a stop before each layer that takes keys."""
 MIN_CHUNK_TOKENS = 16
 FIRST_CHUNK_TOKENS = 64
+LEAST_DIVIDED_TOKENS = 32
+"""Chunks are not made smaller than this where memory is short: each chunk costs a copy of all pages."""
 SCORES_NBYTES = 512 * 2**20
 """The most that the attention scores of one layer may take: `[heads, chunk, context]`, where they exist."""
 FUSED_HEAD_DIMS = frozenset({64, 72, 80, 96, 128})
@@ -44,7 +46,7 @@ class ChunkSize:
 
     def after(self, num_held: int) -> int:
         """Return how many tokens to read next when `num_held` are in the cache."""
-        wanted = max(1, self._wanted_tokens // self.divisor)
+        wanted = max(min(self._wanted_tokens, LEAST_DIVIDED_TOKENS), self._wanted_tokens // self.divisor)
         if not self._score_nbytes:
             return wanted
         nbytes_per_token = self._score_nbytes * (num_held + wanted)

@@ -66,13 +66,13 @@ class Ladder:
         """Take the steps up to the guard's height, or take back those above it; yield what did something."""
         if self._guard is None:
             return
-        height, reason = self._guard.height, self._guard.reason
+        height = self._guard.height
         for step in GuardStep:
             if self._height < step <= height and step in self._take:
-                yield from _told(step, False, reason, self._take[step]())
+                yield from _told(step, False, self._guard.reason, self._take[step]())
         for step in reversed(GuardStep):
             if height < step <= self._height and step in self._undo:
-                yield from _told(step, True, reason, self._undo[step]())
+                yield from _told(step, True, self._guard.ease, self._undo[step]())
         if height > self._height:
             trim_heap()  # small buffers lie there
         self._height = height
@@ -148,6 +148,11 @@ class ReplyRelief:
         """
         self._chunks, self._prompt, self._check = chunks, prompt, check
         yield from self._ladder.follow()
+
+    def after_chunk(self) -> None:
+        """Give back what reading a chunk left in the heap, while that counts."""
+        if self._guard is not None and self._guard.height is not GuardStep.NONE:
+            trim_heap()
 
     def take_cuts(self) -> list[Cut]:
         """Return what left the cache since the last call, and is to leave the prompt."""

@@ -158,13 +158,14 @@ def test_memory_that_another_program_holds_does_not_pause_for_ever() -> None:
     assert seen[-1] is GuardStep.NONE
 
 
-def test_the_reason_is_that_of_the_sample_that_moved_it() -> None:
+def test_why_it_climbed_and_why_it_came_down_are_the_words_of_these_samples() -> None:
     guard = Guard()
-    assert guard.reason == ""
+    assert (guard.reason, guard.ease) == ("", "")
     heights(guard, samples("nwwn"))
     assert guard.reason == "it is WARNING"
     heights(guard, [sample(PressureLevel.NORMAL, time_s) for time_s in range(4, 20)])
-    assert (guard.height, guard.reason) == (GuardStep.NONE, "it is NORMAL")
+    assert guard.height is GuardStep.NONE
+    assert (guard.reason, guard.ease) == ("it is WARNING", "it is NORMAL")
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -71,6 +71,20 @@ def test_scores_count_where_attention_is_not_fused(
     assert (size.after(1_000_000) < size.after(0)) == bounds
 
 
+def test_smaller_chunks_stay_worth_the_copy_that_each_of_them_costs() -> None:
+    size = ChunkSize(target_s=2.0, score_nbytes=0)
+    for _ in range(3):
+        size.adapt(512, 0.5)
+    assert size.after(0) == 512
+    size.divisor = 4
+    assert size.after(0) == 128
+    size.adapt(64, 4.0)
+    assert size.after(0) == 32
+    size.adapt(32, 4.0)
+    size.adapt(32, 4.0)
+    assert size.after(0) == 16  # as small as without pressure: time allows no more
+
+
 def test_scores_of_a_float32_model_take_twice_the_room_on_metal(starter: Model) -> None:
     def wanted(is_float32: bool) -> int:
         info = dataclasses.replace(starter.info, head_dim=256, num_heads=32, is_float32=is_float32)
