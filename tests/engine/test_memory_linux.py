@@ -15,6 +15,7 @@ from engine.memory_linux import (
     stalled_share,
     trim_heap,
 )
+from tests.engine.fresh_memory import fresh_memory
 
 MIB = 1 << 20
 
@@ -66,9 +67,8 @@ def test_what_a_process_writes_is_its_own_and_a_file_that_it_reads_is_not(tmp_pa
     with big.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
         assert sum(mapped[:: mmap.PAGESIZE]) == 0
         read = own_nbytes(os.getpid())
-        written = bytearray(b"1") * (64 * MIB)
-        after = own_nbytes(os.getpid())
-        del written
+        with fresh_memory(64 * MIB):
+            after = own_nbytes(os.getpid())
     assert read is not None
     assert after is not None
     assert read - before < 16 * MIB

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from engine.memory_sensor import MemorySensor, SwapRate, process_nbytes, read_mlx
+from tests.engine.fresh_memory import fresh_memory
 
 MB = 10**6
 
@@ -25,9 +26,8 @@ def test_the_sensor_says_what_psutil_says() -> None:
 def test_the_sensor_follows_what_the_process_takes() -> None:
     sensor = MemorySensor()
     before = sensor().process_nbytes
-    taken = bytearray(b"1") * (100 * MB)
-    grown = sensor().process_nbytes - before
-    del taken
+    with fresh_memory(100 * MB):
+        grown = sensor().process_nbytes - before
     assert grown == pytest.approx(100 * MB, rel=0.2)
 
 
