@@ -26,12 +26,14 @@ class PrecisionPlan:
         name: `16`, a preset's, or `--kv`.
         kv: the precision.
         plan: what fits.
+        packed_tokens: what fits with quantized weights packed, at least what fits as planned.
         nbytes_at: the bytes of the KV cache, by the tokens of the context.
     """
 
     name: str
     kv: KVSpec
     plan: LoadPlan
+    packed_tokens: int
     nbytes_at: Mapping[int, int]
 
 
@@ -101,17 +103,23 @@ def plan_memory(
     context: int | None,
     limits: MemoryLimits,
 ) -> MemoryPlan:
-    """Plan a model at 16 bits, the presets and `kv`; None for the context means all that it was made for."""
+    """Plan a model at 16 bits, the presets and `kv`; None for the context means all that it was made for.
+
+    Its weights have the form in which it would be loaded for this context.
+    """
     named = {EXACT: KVSpec.parse(EXACT)} | PRESETS
     name = next((name for name, spec in named.items() if spec == kv), ASKED)
+    info = info.with_context(context)
     contexts = _contexts(info.context_tokens, context)
-    dequantize = plan_load(info, backend, kv, available_nbytes, limits=limits).dequantize
+    dequantize = plan_load(info, backend, kv, available_nbytes, context=context, limits=limits).dequantize
 
     def planned(name: str, spec: KVSpec) -> PrecisionPlan:
-        plan = plan_load(info, backend, spec, available_nbytes, dequantize, limits=limits)
-        return PrecisionPlan(
-            name, spec, plan, {tokens: kv_nbytes(info, backend, spec, tokens) for tokens in contexts}
+        plan, packed = (
+            plan_load(info, backend, spec, available_nbytes, form, limits=limits)
+            for form in (dequantize, False)
         )
+        nbytes_at = {tokens: kv_nbytes(info, backend, spec, tokens) for tokens in contexts}
+        return PrecisionPlan(name, spec, plan, packed.fitting_tokens, nbytes_at)
 
     plans = [planned(*one) for one in (named | {name: kv}).items()]
     plans.sort(key=lambda one: -one.plan.kv_nbytes_per_token)

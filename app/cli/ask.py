@@ -18,11 +18,13 @@ from app.cli.memory_size import MemorySize
 from app.documents.document import Document
 from app.documents.extract import extract
 from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT, KVConfig, load_kv_config
+from app.models.inspection import inspect
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
 from app.profiles import DocumentMode
-from app.settings import DEFAULT_KV
+from app.settings import DEFAULT_KV, load_memory_limits
 from app.valid_unicode import valid_unicode
+from engine.admission import AdmissionError, ShorterContext
 from engine.cancel import CancelToken
 from engine.errors import Cancelled, OctavoError
 from engine.events import Finished, StopReason
@@ -30,6 +32,7 @@ from engine.guard import Guard, GuardStep
 from engine.kv.precision import PRESETS, KVSpec
 from engine.memory import MemorySample
 from engine.memory_limits import MemoryLimits
+from engine.model_info import ModelInfo
 from engine.monitor import MemoryMonitor
 from engine.sampling import SamplingParams
 
@@ -61,7 +64,9 @@ DEFAULTS = SamplingParams()
     help="Tokens of prompt and answer together.  [default: what fits]",
 )
 @click.option(
-    "--memory", type=MemorySize(), help="Memory that may be taken, such as 2G.  [default: all there is]"
+    "--memory",
+    type=MemorySize(),
+    help="Memory that may be taken, such as 2G.  [default: what the settings allow]",
 )
 @click.option(
     "--segments",
@@ -105,7 +110,7 @@ def ask(
         documents = [extract(path) for path in files]
         mode = DocumentMode.SEGMENTS if segments else DocumentMode.WHOLE
         asked = _Asked(question, documents, mode, system, sampling, anyway)
-        with _watched(MemoryLimits(memory), anyway) as watched:
+        with _watched(_limits(memory), anyway) as watched:
             _answer(asked, wanted, watched, output)
     except Cancelled:
         sys.exit(INTERRUPTED)
@@ -144,6 +149,28 @@ def _wanted(model: str | None, kv: str | None, config: Path | None, context: int
     )
 
 
+def _limits(memory: int | None) -> MemoryLimits:
+    """Return what the user's settings allow, with another amount where an option names one."""
+    limits = load_memory_limits(AppPaths.from_environment().settings_file)
+    return limits if memory is None else dataclasses.replace(limits, most_nbytes=memory)
+
+
+def _require_positions(info: ModelInfo, context: int) -> None:
+    """Raise an `AdmissionError` for a context that is longer than what the model is known to read.
+
+    It would be made shorter, and what is asked for never is without a word.
+    """
+    if info.is_context_assumed or context <= info.context_tokens:
+        return
+    raise AdmissionError(
+        f"{info.name} was made for {info.context_tokens:,} tokens and cannot read {context:,}.",
+        needed_nbytes=0,
+        available_nbytes=0,
+        choices=(ShorterContext(info.context_tokens),),
+        can_override=False,
+    )
+
+
 @contextlib.contextmanager
 def _watched(limits: MemoryLimits, anyway: bool) -> Iterator[_Watched]:
     """Watch the memory while this lasts; `anyway` lets no answer wait for it."""
@@ -171,6 +198,8 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
     from engine.backend import start_backend
 
     backend = start_backend()
+    if wanted.max_context is not None:
+        _require_positions(inspect(found.path), wanted.max_context)
 
     from app.document_prompt import document_ranges, message_text
     from app.segments import SegmentReader

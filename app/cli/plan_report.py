@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from app.memory_plan import ASKED, EXACT, MemoryPlan, PrecisionPlan
+from app.memory_plan import ASKED, EXACT, LEAST_CONTEXT, MemoryPlan, PrecisionPlan
 from engine.backend import Device
 from engine.budget import (
     FLOAT32_NBYTES,
@@ -15,6 +15,7 @@ from engine.budget import (
     kv_numbers_per_token,
     kv_once_nbytes,
     layer_shapes,
+    weights_nbytes,
 )
 from engine.kv.precision import LayerShape
 from engine.model_info import ModelInfo
@@ -23,6 +24,8 @@ from engine.wording import format_nbytes, format_parameters
 _NAME_WIDTH = 18
 _WIDTH = 14
 _TOO_MUCH = "✗"
+_PACKED = "*"
+"""Marks what fits only with the weights as they are stored."""
 
 
 def report(result: MemoryPlan, is_here: bool) -> str:
@@ -37,7 +40,7 @@ def _model(info: ModelInfo) -> str:
         f"{format_parameters(info.num_parameters)} parameters",
         info.quantization,
         f"{info.num_layers:,} layers",
-        f"context {info.context_tokens:,} tokens",
+        f"context {info.context_tokens:,} tokens{' (assumed)' if info.is_context_assumed else ''}",
         info.format.value,
     )
     return f"{info.name}: {', '.join(facts)}"
@@ -58,6 +61,11 @@ def _formula(result: MemoryPlan) -> list[str]:
     if once:
         lines.append(
             f"{_bounded(info)} {format_nbytes(once)} in all at most, however long the text, at any precision."
+        )
+    if info.is_context_assumed:
+        lines.append(
+            "Nothing in its config says how long a text it can read; "
+            f"{info.context_tokens:,} tokens are assumed."
         )
     if not info.layers.is_known:
         lines.append(
@@ -98,17 +106,37 @@ def _bounded(info: ModelInfo) -> str:
 def _budget(result: MemoryPlan, is_here: bool) -> list[str]:
     plan, info = result.asked.plan, result.info
     weights = format_nbytes(plan.weights_nbytes)
+    on_disk = format_nbytes(info.weights_nbytes)
     is_limited = result.limits.most_nbytes is not None
     here = " that may be taken here" if is_limited else " free here"
     there = format_nbytes(plan.usable_nbytes) + (here if is_here else "")
     left = format_nbytes(plan.kv_budget_nbytes) if plan.kv_budget_nbytes else "nothing"
-    form = "as they are stored"
-    if result.backend.device is Device.CPU and (plan.dequantize or not info.packed_nbytes):
-        form = "in float32, which is fastest on the CPU"
     return [
-        f"Weights: {weights} in memory, {form} ({format_nbytes(info.weights_nbytes)} on disk).",
+        f"Weights: {weights} in memory, {_form(result)} ({on_disk} on disk).{_other_form(result)}",
         f"KV cache: {there} - {weights} weights - {format_nbytes(plan.reserve_nbytes)} reserve = {left}.",
     ]
+
+
+def _form(result: MemoryPlan) -> str:
+    """Return how the weights are held in memory."""
+    plan, info = result.asked.plan, result.info
+    if result.backend.device is Device.CPU and (plan.dequantize or not info.packed_nbytes):
+        return "in float32, which is fastest on the CPU"
+    if plan.weights_nbytes > info.weights_nbytes and not info.packed_nbytes:
+        return f"unpacked to 16 bits, since MLX does not compute in {info.quantization}"
+    return "as they are stored"
+
+
+def _other_form(result: MemoryPlan) -> str:
+    """Return what float32 weights would leave where packed ones stay, as a further sentence."""
+    tokens = result.asked.plan.unpacked_tokens
+    if tokens is None:
+        return ""
+    nbytes = weights_nbytes(result.info, result.backend, dequantize=True)
+    sentence = f" In float32, which is faster on the CPU, they take {format_nbytes(nbytes)} and leave"
+    if tokens < min(LEAST_CONTEXT, result.context):
+        return f"{sentence} no room."
+    return f"{sentence} room for {tokens:,} tokens: with --context {tokens} they become that."
 
 
 def _table(result: MemoryPlan) -> list[str]:
@@ -120,6 +148,9 @@ def _table(result: MemoryPlan) -> list[str]:
     lines.append(_line("tokens in theory", (f"{one.plan.theoretical_tokens:,}" for one in precisions)))
     lines.append(_line("safe context", (f"{one.plan.safe_tokens:,}" for one in precisions)))
     lines.append(_line("fitting context", (f"{one.plan.fitting_tokens:,}" for one in precisions)))
+    if any(one.packed_tokens > one.plan.fitting_tokens for one in precisions):
+        lines.append(_line("fitting as stored", (f"{one.packed_tokens:,}" for one in precisions)))
+        lines.append(f"{_PACKED} fits with the weights as they are stored, which is slower")
     if any(one.name == ASKED for one in precisions):
         lines.append(f"{ASKED}: {result.asked.kv}")
     if any(_TOO_MUCH in line for line in lines):
@@ -136,7 +167,9 @@ def _title(precision: PrecisionPlan) -> str:
 
 
 def _cell(precision: PrecisionPlan, tokens: int) -> str:
-    mark = _TOO_MUCH if tokens > precision.plan.fitting_tokens else " "
+    mark = " "
+    if tokens > precision.plan.fitting_tokens:
+        mark = _PACKED if tokens <= precision.packed_tokens else _TOO_MUCH
     return f"{format_nbytes(precision.nbytes_at[tokens])} {mark}"
 
 
@@ -153,12 +186,14 @@ def summary(result: MemoryPlan) -> dict[str, Any]:
             "num_parameters": info.num_parameters,
             "num_layers": info.num_layers,
             "context_tokens": info.context_tokens,
+            "context_assumed": info.is_context_assumed,
             "kv_numbers_per_token": kv_numbers_per_token(info),
             "layers_known": info.layers.is_known,
         },
         "device": result.backend.device.value,
         "memory_nbytes": plan.usable_nbytes,
         "weights_nbytes": plan.weights_nbytes,
+        "weights_dequantized": plan.dequantize,
         "reserve_nbytes": plan.reserve_nbytes,
         "kv_budget_nbytes": plan.kv_budget_nbytes,
         "precisions": [_precision(one) for one in result.precisions],
@@ -176,8 +211,9 @@ def _precision(one: PrecisionPlan) -> dict[str, Any]:
         "theoretical_tokens": one.plan.theoretical_tokens,
         "safe_tokens": one.plan.safe_tokens,
         "fitting_tokens": one.plan.fitting_tokens,
+        "fitting_tokens_packed": one.packed_tokens,
         "contexts": [
-            {"tokens": tokens, "kv_nbytes": nbytes, "fits": tokens <= one.plan.fitting_tokens}
+            {"tokens": tokens, "kv_nbytes": nbytes, "fits": tokens <= one.packed_tokens}
             for tokens, nbytes in one.nbytes_at.items()
         ],
     }

@@ -7,6 +7,7 @@ import pytest
 
 from app.memory_plan import MemoryPlan, plan_memory
 from engine.backend import Backend, Device
+from engine.budget import kv_nbytes
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelFormat, ModelInfo
@@ -72,9 +73,9 @@ def test_what_fits_with_room_is_said_with_the_numbers() -> None:
 def test_what_fits_without_room_for_surprises_is_said_so() -> None:
     result = planned("16", 4, 20_000)
     assert result.fits
-    # 60 % of 4 GiB at 163,840 bytes a token.
+    # 60 % of 4 GiB are 61.4 pages of 163,840 bytes a token: one open, 58 sealed and two to spare.
     assert "fit, just" in result.verdict
-    assert result.verdict.endswith("Up to 15,728 tokens there is room for surprises.")
+    assert result.verdict.endswith("Up to 15,104 tokens there is room for surprises.")
 
 
 def test_what_does_not_fit_is_said_with_the_mildest_precision_and_the_longest_context_that_do() -> None:
@@ -112,13 +113,17 @@ def test_weights_that_do_not_fit_are_said_before_anything_else() -> None:
 
 
 def test_all_precisions_are_planned_with_the_weights_in_the_same_form() -> None:
-    # On the CPU float32 weights fit at 2 bits, and with a short context at 16 bits they would not.
+    # On the CPU float32 weights leave enough for the whole context at 2 bits, and not at 16.
     info = dataclasses.replace(INFO, num_parameters=10**9, packed_nbytes=GIB // 2)
-    memory = GIB + 4 * 10**9 + 512 * 350_000
-    result = plan_memory(
-        info, Backend(Device.CPU, None), KVSpec.parse("2; hot=0, warm=0"), memory, context=None, limits=LIMITS
-    )
+    spec, cpu = KVSpec.parse("2; hot=0, warm=0"), Backend(Device.CPU, None)
+    memory = GIB + 4 * 10**9 + kv_nbytes(info, cpu, spec, info.context_tokens)
+    result = plan_memory(info, cpu, spec, memory, context=None, limits=LIMITS)
     assert {one.plan.weights_nbytes for one in result.precisions} == {4 * 10**9}
+    exact = result.precisions[0]
+    assert exact.plan.fitting_tokens < exact.packed_tokens
+    tighter = plan_memory(info, cpu, spec, memory - 1, context=None, limits=LIMITS)
+    assert {one.plan.weights_nbytes for one in tighter.precisions} == {GIB // 2}
+    assert tighter.fits
 
 
 @pytest.mark.parametrize("kv", ["16", "4", "k4v3; hot=3"])

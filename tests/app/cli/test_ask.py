@@ -12,7 +12,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from app.cli.ask import ask as ask_command
 from app.cli.ask_output import JsonOutput, TextOutput, ways_out
 from app.command_line import app_command
 from engine.admission import (
@@ -26,6 +28,7 @@ from engine.admission import (
 )
 from engine.guard import GuardAction, GuardStep
 from engine.kv.precision import KVSpec
+from tests.engine.folders import write_folder
 
 QUESTION = "In one word: which bird hunts at night?"
 SMALL_PAGES = "k8v4; page=64, hot=0, warm=0"
@@ -127,6 +130,43 @@ def test_what_does_not_fit_the_memory_that_is_allowed_is_refused_with_options_th
     allowed = ("--memory", "1.5G", "--context", "8000", option, shlex.split(value)[0])
     assert ask(starter_gguf, *arguments[:3], *allowed).returncode == 0
     assert ask(starter_gguf, *arguments, "--memory", "1.5G", "--context", "8000", "--anyway").stdout
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+@pytest.mark.parametrize("is_in_file", [False, True])
+def test_a_context_beyond_the_models_own_is_refused_with_the_longest_one(
+    is_json: bool, is_in_file: bool, octavo_home: Path, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path / "tiny", max_position_embeddings=700)
+    (tmp_path / "kv.toml").write_text("[kv_cache]\nmax_context = 701\n")
+    asked = ["--config", str(tmp_path / "kv.toml")] if is_in_file else ["--context", "701"]
+    arguments = ["Hello", "--model", str(folder), *asked, *(["--json"] if is_json else [])]
+    result = CliRunner().invoke(ask_command, arguments)
+    assert result.exit_code == 1
+    sentence = "tiny was made for 700 tokens and cannot read 701."
+    if is_json:
+        helps = [{"option": "--context 700", "effect": "a shorter context"}]
+        assert json.loads(result.stdout) == {"event": "error", "message": sentence, "helps": helps}
+    else:
+        assert result.stderr.splitlines() == [f"octavo: {sentence}", "  --context 700: a shorter context"]
+
+
+@pytest.mark.slow
+def test_memory_is_what_the_settings_allow_unless_an_option_says_otherwise(
+    octavo_home: Path, tmp_path: Path
+) -> None:
+    folder = write_folder(tmp_path / "tiny", eos_token_id=999)
+    octavo_home.mkdir()
+    (octavo_home / "settings.toml").write_text(
+        "[memory]\nmost_nbytes = 1_000_000\nreserve_nbytes = 900_000\n"
+    )
+    refused = ask(folder, "Hello", "--max-tokens", "1")
+    assert refused.returncode == 1
+    assert "900 KB to work in" in refused.stderr
+    assert ask(folder, "Hello", "--max-tokens", "1", "--memory", "4G").returncode == 0
+    refused = ask(folder, "Hello", "--max-tokens", "1", "--memory", "1M")
+    assert refused.returncode == 1
+    assert "900 KB to work in" in refused.stderr
 
 
 def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,8 +51,8 @@ def test_a_bare_config_is_planned_with_the_formula_the_budget_and_the_table() ->
     assert table["2,048 tokens"][:4] == ["1.1", "GB", "830", "MB"]
     assert table["4,096 tokens"][:3] == ["2.1", "GB", "✗"]
     assert "✗ does not fit" in output
-    # 60 % of what 16 GB leave: 1,523,168,768 bytes.
-    assert table["safe context"][0] == "1,743"
+    # 60 % of what 16 GB leave, 1,523,168,768 bytes, are 6.8 pages.
+    assert table["safe context"][0] == "1,536"
     assert table["tokens in theory"][0] == "2,905"
     assert output.splitlines()[-1].startswith(
         "4,096 tokens at 16 bits do not fit: they take 2.1 GB and 1.5 GB"
@@ -109,6 +110,74 @@ def test_json_and_csv_say_the_same_in_numbers(tmp_path: Path) -> None:
     ]
     assert [(row["name"], row["tokens"], row["kv_nbytes"], row["fits"]) for row in lines] == expected
     assert len(lines) == 4 * len([512, 1024, 2048, 3000, 4096])
+
+
+@pytest.fixture
+def packed(tmp_path: Path) -> str:
+    """A model of 4 bits that reads 8,192 tokens."""
+    return str(write_folder(tmp_path / "packed", max_position_embeddings=8192))
+
+
+def on_cpu(model: str, memory: int, *arguments: str) -> str:
+    arguments = (model, "--memory", str(memory), "--reserve", "1", "--device", "cpu", *arguments)
+    result = CliRunner().invoke(command, arguments, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_more_memory_never_makes_less_fit_than_with_weights_as_they_are_stored(packed: str) -> None:
+    fits = []
+    for memory in range(1_000_000, 6_000_000, 250_000):
+        said = json.loads(on_cpu(packed, memory, "--kv", "16", "--json"))
+        fits.append((said["fits"], said["precisions"][0]["fitting_tokens"]))
+    assert fits == sorted(fits)
+    assert fits[0][0] is False and fits[-1] == (True, 8192)
+
+
+def test_weights_that_stay_as_they_are_stored_are_said_so_with_what_float32_would_leave(packed: str) -> None:
+    exact = json.loads(on_cpu(packed, 10**9, "--kv", "16", "--json"))
+    assert exact["weights_dequantized"] is True
+    context = exact["precisions"][0]["contexts"][-1]
+    room = exact["weights_nbytes"] + context["kv_nbytes"]
+    output = on_cpu(packed, room, "--kv", "16")
+    assert "as they are stored" in output
+    found = re.search(r"take (\d+ KB) and leave room for ([\d,]+) tokens: with --context (\d+) they", output)
+    assert found is not None
+    tokens = found[3]
+    assert int(found[2].replace(",", "")) == int(tokens) < 8192
+    shorter = on_cpu(packed, room, "--kv", "16", "--context", tokens)
+    assert f"{found[1]} in memory, in float32" in shorter
+    # What is longer fits all the same, as it would be loaded: with the weights as they are stored.
+    assert rows(shorter)["8,192 tokens"][2] == "*"
+    assert rows(shorter)["fitting as stored"][0] == "8,192"
+    assert rows(shorter)["fitting context"][0] == f"{int(tokens):,}"
+    longer = str(int(tokens) + 1)
+    assert "as they are stored" in on_cpu(packed, room, "--kv", "16", "--context", longer)
+
+
+def test_a_context_that_is_only_assumed_is_said_so_and_gives_way_to_the_one_that_is_asked_for(
+    tmp_path: Path,
+) -> None:
+    config = {"model_type": "mamba", "vocab_size": 500, "hidden_size": 64, "intermediate_size": 128}
+    config |= {"state_size": 8, "num_hidden_layers": 2, "conv_kernel": 4, "use_bias": False}
+    config |= {"time_step_rank": 4, "use_conv_bias": True}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    output = run(str(tmp_path), "--memory", "4G")
+    assert "context 4,096 tokens (assumed)" in output
+    assert "Nothing in its config says how long a text it can read; 4,096 tokens are assumed." in output
+    asked = json.loads(run(str(tmp_path), "--memory", "4G", "--context", "9000", "--json"))
+    assert (asked["model"]["context_tokens"], asked["model"]["context_assumed"]) == (9000, True)
+    assert asked["fits"] is True
+
+
+def test_weights_that_mlx_unpacks_are_said_so(tmp_path: Path) -> None:
+    config = json.loads(Path(LLAMA).read_text()) | {"quantization_config": {"quant_method": "fp8"}}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    output = run(str(tmp_path), "--memory", "32G")
+    words = (
+        "Weights: 13.5 GB in memory, unpacked to 16 bits, since MLX does not compute in FP8 (7.0 GB on disk)."
+    )
+    assert words in output
 
 
 def test_without_memory_it_is_what_is_free_here() -> None:
