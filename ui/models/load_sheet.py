@@ -21,7 +21,7 @@ from app.models.library import InstalledModel
 from app.profiles import Profile
 from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
 from engine.backend import start_backend
-from engine.budget import LoadPlan
+from engine.budget import MIN_CONTEXT_TOKENS, LoadPlan
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError, sentence_of
@@ -204,16 +204,17 @@ class LoadSheet(QDialog):
     def _refresh(self) -> None:
         if self._info is None:
             return
+        info = self._info.with_context(self.max_context)
         wish = LoadWish(
-            self._info, start_backend(), self.kv, self.max_context, self._available_nbytes, self._limits
+            info, start_backend(), self.kv, self.max_context, self._available_nbytes, self._limits
         )
         refusal: OctavoError | None = None
         try:
-            self.kv.require_fit(self._info.num_layers, self._info.num_kv_heads)
+            self.kv.require_fit(info.num_layers, info.num_kv_heads)
             plan = wish.plan(anyway=False)
         except OctavoError as error:
             plan, refusal = wish.plan(anyway=True), error
-        self._show_figures(self._info, plan)
+        self._show_figures(info, plan)
         self._bar.set_plan(plan)
         self._load.setEnabled(refusal is None)
         self._show_choices(refusal)
@@ -249,7 +250,7 @@ class LoadSheet(QDialog):
         if plan.fitting_tokens < plan.context_tokens:
             return (
                 f"Memory holds {plan.fitting_tokens:,} of the {plan.context_tokens:,} tokens that the model "
-                "was made for. A lower KV precision holds more.",
+                f"was made for. A lower KV precision holds more.{_slow(plan)}",
                 "warning",
             )
         if self.max_context is not None and self.max_context > plan.context_tokens:
@@ -258,6 +259,8 @@ class LoadSheet(QDialog):
                 f"{plan.context_tokens:,}.",
                 "muted",
             )
+        if plan.unpacked_tokens is not None:
+            return _slow(plan).strip(), "warning"
         if plan.dequantize:
             return "On this processor the weights are kept in 32 bits, which makes it much faster.", "muted"
         return "", "muted"
@@ -269,3 +272,15 @@ class LoadSheet(QDialog):
         self._verdict.style().unpolish(self._verdict)
         self._verdict.style().polish(self._verdict)
         self.adjustSize()
+
+
+def _slow(plan: LoadPlan) -> str:
+    """Return that weights stay packed where that is slower, and what helps, as a further sentence or none."""
+    if plan.unpacked_tokens is None:
+        return ""
+    if plan.unpacked_tokens < MIN_CONTEXT_TOKENS:
+        return " The weights stay packed, as there is no room to unpack them: much slower on this processor."
+    return (
+        " The weights stay packed for such a long context, which is much slower on this processor. A context "
+        f"limit of at most {plan.unpacked_tokens:,} tokens leaves room to unpack them."
+    )

@@ -93,6 +93,22 @@ def test_a_part_of_the_context_is_a_warning_and_a_lower_precision_holds_more(
     assert sheet._values["Context that fits"].text() == "32,768 of 32,768 tokens"
 
 
+def test_weights_that_stay_packed_are_said_so_with_the_context_that_leaves_room_to_unpack_them(
+    sheet: LoadSheet, tmp_path: Path, backend: Backend
+) -> None:
+    if not backend.dequantizes:
+        pytest.skip("weights stay packed on a GPU")
+    # Float32 weights of 28 GB and 43 pages at 16 bits: an open one, 41 that are full and one to spare.
+    sheet._on_inspected((info_of(tmp_path), 28 * GB + (1 << 30) + 43 * 256 * 20_480))
+    words = sheet._verdict.text()
+    assert "stay packed" in words and f"at most {42 * 256:,} tokens" in words
+    assert sheet._values["Context that fits"].text() == "32,768 of 32,768 tokens"
+    sheet.max_context = 42 * 256
+    sheet._refresh()
+    assert "packed" not in sheet._verdict.text()
+    assert sheet._values["Weights in memory"].text() == "28.0 GB"
+
+
 def press(sheet: LoadSheet, name: str) -> None:
     next(button for button in sheet.findChildren(QPushButton) if button.text() == name).click()
 
