@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.kv_config import LEAST_CONTEXT
 from engine.backend import Backend
 from engine.budget import LoadPlan, kv_nbytes, plan_load
 from engine.kv.precision import PRESETS, KVSpec
@@ -12,7 +13,6 @@ from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes
 
-LEAST_CONTEXT = 512
 EXACT = "16"
 ASKED = "--kv"
 """The name of a precision that was asked for and has no other."""

@@ -39,6 +39,14 @@ _MOST = 2**31 - 1
 """The largest size that a config may name, which is that of an MLX array's axis."""
 _MOST_PARTS = 10_000
 """The most layers or experts: mlx-lm's models make an object of each."""
+_COUNTS = (
+    "num_hidden_layers",
+    "num_key_value_heads",
+    "hidden_size",
+    "vocab_size",
+    "max_position_embeddings",
+)
+"""What every config counts from one, where it names it."""
 _PARTS = re.compile(r"n(um)?_\w*(layer|expert)s")
 
 
@@ -154,9 +162,17 @@ def _inspect_folder(path: Path) -> ModelInfo:
 def _require_possible(config: Config, name: str) -> None:
     """Raise a `ModelError` when mlx-lm does not have the model type, or a size is more than there can be."""
     folder.require_model_type(name, config)
-    for key, value in _language(config).items():
+    said = _language(config)
+    for key, value in said.items():
         if isinstance(value, int) and value > (_MOST_PARTS if _PARTS.fullmatch(key) else _MOST):
             raise ModelError(f"{name} has a damaged config: its {key} of {value:,} cannot be.")
+        if key in _COUNTS and isinstance(value, int | float | str) and (type(value) is not int or value < 1):
+            raise ModelError(f"{name} has a damaged config: its {key} of {value} cannot be.")
+    heads, kv_heads = said.get("num_attention_heads"), said.get("num_key_value_heads")
+    if isinstance(heads, int) and isinstance(kv_heads, int) and heads % kv_heads:
+        raise ModelError(
+            f"{name} has a damaged config: {heads:,} heads cannot share {kv_heads:,} key and value heads."
+        )
 
 
 def _language(config: Config) -> Config:

@@ -113,6 +113,7 @@ def ask(
         with _watched(_limits(memory), anyway) as watched:
             _answer(asked, wanted, watched, output)
     except Cancelled:
+        output.stop()
         sys.exit(INTERRUPTED)
     except OctavoError as error:
         output.fail(error)
@@ -226,4 +227,4 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
     for event in SegmentReader(engine).reply(request, asked.document_mode, cancel):
         output.show(event)
         if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
-            raise Cancelled
+            sys.exit(INTERRUPTED)

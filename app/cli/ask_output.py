@@ -42,6 +42,9 @@ class Output(Protocol):
     def show(self, event: LoadProgress | SegmentEvent) -> None:
         """Show one event."""
 
+    def stop(self) -> None:
+        """Show that the user stopped it before there was an answer."""
+
     def fail(self, error: OctavoError) -> None:
         """Show why there is no answer, and what would help."""
 
@@ -72,6 +75,10 @@ class TextOutput:
                 self._line.clear()
                 print(flush=True)
                 self._figures(stats)
+
+    def stop(self) -> None:
+        """Show that the user stopped it before there was an answer."""
+        self._line.clear()
 
     def fail(self, error: OctavoError) -> None:
         """Show why there is no answer, and what would help."""
@@ -162,6 +169,10 @@ class JsonOutput:
                 self._line("turns_left_out", **dataclasses.asdict(event))
             case Finished(stats):
                 self._line("finished", **dataclasses.asdict(stats) | {"stop_reason": stats.stop_reason.value})
+
+    def stop(self) -> None:
+        """Show that the user stopped it before there was an answer."""
+        self._line("stopped")
 
     def fail(self, error: OctavoError) -> None:
         """Show why there is no answer, and what would help."""

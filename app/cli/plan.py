@@ -12,6 +12,7 @@ from app.cli.memory_size import MemorySize
 from app.cli.output_file import OUTPUT_FILE, require_writable
 from app.cli.plan_report import csv_rows, report, summary
 from app.csv_file import csv_content
+from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT
 from app.memory_plan import plan_memory
 from app.models.inspection import inspect, inspect_without_weights, is_bare_config
 from app.models.library import ModelLibrary
@@ -33,7 +34,9 @@ DEVICES = {device.value.lower(): device for device in Device}
     help=f"KV cache precision: 8, k8v4, '0-7:8, 8-:4', {', '.join(PRESETS)}.  [default: {DEFAULT_KV}]",
 )
 @click.option(
-    "--context", type=click.IntRange(1), help="Tokens of prompt and answer together.  [default: the model's]"
+    "--context",
+    type=click.IntRange(LEAST_CONTEXT, MOST_CONTEXT),
+    help="Tokens of prompt and answer together.  [default: the model's]",
 )
 @click.option(
     "--memory",
@@ -42,7 +45,7 @@ DEVICES = {device.value.lower(): device for device in Device}
 )
 @click.option(
     "--reserve",
-    type=MemorySize(),
+    type=MemorySize(may_be_none=True),
     help="Memory that is kept free beside weights and cache.  [default: that of the settings, at first 1GiB]",
 )
 @click.option(

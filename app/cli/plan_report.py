@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from app.memory_plan import ASKED, EXACT, LEAST_CONTEXT, MemoryPlan, PrecisionPlan
+from app.kv_config import LEAST_CONTEXT
+from app.memory_plan import ASKED, EXACT, MemoryPlan, PrecisionPlan
 from engine.backend import Device
 from engine.budget import (
     FLOAT32_NBYTES,

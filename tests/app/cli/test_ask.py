@@ -222,6 +222,20 @@ def test_a_precision_that_cannot_be_is_one_sentence_before_anything_is_read(
 
 
 @pytest.mark.slow
+def test_ctrl_c_while_the_model_is_loaded_is_told_in_json(
+    octavo_home: Path, starter_gguf: Path, attended: None
+) -> None:
+    command = [*app_command(), "ask", "Hello.", "--model", str(starter_gguf), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        rest = process.stdout.read()
+        assert process.wait() == 130
+    assert json.loads(rest.splitlines()[-1]) == {"event": "stopped"}
+
+
+@pytest.mark.slow
 def test_ctrl_c_ends_the_answer(octavo_home: Path, starter_gguf: Path) -> None:
     command = [*app_command(), "ask", "Tell me a very long story.", "--model", str(starter_gguf)]
     with subprocess.Popen(

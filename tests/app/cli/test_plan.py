@@ -119,7 +119,7 @@ def packed(tmp_path: Path) -> str:
 
 
 def on_cpu(model: str, memory: int, *arguments: str) -> str:
-    arguments = (model, "--memory", str(memory), "--reserve", "1", "--device", "cpu", *arguments)
+    arguments = (model, "--memory", str(memory), "--reserve", "0", "--device", "cpu", *arguments)
     result = CliRunner().invoke(command, arguments, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
@@ -138,7 +138,7 @@ def test_weights_that_stay_as_they_are_stored_are_said_so_with_what_float32_woul
     exact = json.loads(on_cpu(packed, 10**9, "--kv", "16", "--json"))
     assert exact["weights_dequantized"] is True
     context = exact["precisions"][0]["contexts"][-1]
-    room = exact["weights_nbytes"] + context["kv_nbytes"]
+    room = exact["weights_nbytes"] + context["kv_nbytes"] - 1
     output = on_cpu(packed, room, "--kv", "16")
     assert "as they are stored" in output
     found = re.search(r"take (\d+ KB) and leave room for ([\d,]+) tokens: with --context (\d+) they", output)
@@ -225,6 +225,23 @@ def test_what_cannot_be_planned_is_one_sentence(arguments: list[str], words: str
     places = {"folder": tmp_path / "empty", "damaged": tmp_path / "config.json"}
     with pytest.raises(OctavoError, match=words):
         run(*(argument.format(**places) for argument in arguments))
+
+
+@pytest.mark.parametrize("option", ["--memory", "--reserve"])
+def test_a_bare_number_that_cannot_be_bytes_is_refused(option: str) -> None:
+    result = CliRunner().invoke(command, [LLAMA, option, "16"])
+    assert result.exit_code == 2
+    assert "“16” would be bytes; write it with a unit, such as 16G." in result.output
+
+
+def test_nothing_may_be_kept_free() -> None:
+    said = json.loads(run(LLAMA, "--memory", "16000000000", "--reserve", "0", "--json"))
+    assert said["kv_budget_nbytes"] == 16_000_000_000 - said["weights_nbytes"]
+
+
+@pytest.mark.parametrize("context", ["0", "1", "511", "1000000001"])
+def test_a_context_that_cannot_be_asked_for_is_not_planned(context: str) -> None:
+    assert CliRunner().invoke(command, [LLAMA, "--context", context]).exit_code == 2
 
 
 @pytest.mark.parametrize("size", ["0", "lots", "1e30", "99999T"])
