@@ -13,6 +13,7 @@ from ui.chat.attachments import AttachmentChip
 from ui.chat.buttons import IconButton
 from ui.chat.context_meter import ContextMeter
 from ui.chat.document_shelf import DocumentShelf
+from ui.chat.focus_order import chain_after, chain_before
 from ui.chat.prompt_edit import PromptEdit
 from ui.chat.scroller import COLUMN_WIDTH, SIDE_MARGIN
 from ui.chat.send_button import SendButton
@@ -120,6 +121,9 @@ class Composer(QWidget):
         """Show the documents of the draft, in this order."""
         was_reading, focused = self._documents.is_reading, self.window().focusWidget()
         self._documents.show_chips(chips)
+        if stops := self._documents.focus_stops:
+            chain_after(self.edit, stops)  # brings them here from the end of the window
+            chain_before(self.edit, stops)
         if self._documents.isAncestorOf(focused) and not focused.isVisible():
             self.edit.setFocus()  # else Qt moves on from the document that went, and out of the composer
         if was_reading and not self._documents.is_reading:

@@ -99,6 +99,11 @@ class DraftDocument(QFrame):
         row.addWidget(self._remove)
         self.show_chip(chip)
 
+    @property
+    def focus_stops(self) -> tuple[QWidget, ...]:
+        """What Tab comes to, in order."""
+        return self._encoding, self._remove
+
     def show_chip(self, chip: AttachmentChip) -> None:
         """Show what is known of the document now."""
         self._chip = chip

@@ -57,6 +57,11 @@ class DocumentShelf(QScrollArea):
         """Whether a document is still being read."""
         return ChipState.READING in self._states.values()
 
+    @property
+    def focus_stops(self) -> list[QWidget]:
+        """What Tab comes to, in order."""
+        return [stop for widget in self._widgets.values() for stop in widget.focus_stops]
+
     def show_chips(self, chips: Sequence[AttachmentChip]) -> None:
         """Show these documents, in this order; chips that stay keep their widget and its focus."""
         self._states = {chip.key: chip.state for chip in chips}

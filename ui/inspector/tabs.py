@@ -54,7 +54,7 @@ class PanelTabs(QWidget):
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         area.setWidget(contents)
-        number = self._stack.addWidget(area)
+        number = self._stack.count()
         button = QPushButton(title)
         button.setProperty("kind", "tab")
         button.setCheckable(True)
@@ -62,6 +62,9 @@ class PanelTabs(QWidget):
         button.setAccessibleName(f"{title} panel")
         self._group.addButton(button, number)
         self._bar.addWidget(button, 1)
+        self._stack.addWidget(area)  # behind its title, as Tab follows the order of addition
+        if number:
+            self.setTabOrder(self._group.button(number - 1), button)
         return area
 
     @property
@@ -78,6 +81,9 @@ class PanelTabs(QWidget):
                 self._show(self._group.id(button))
 
     def _show(self, number: int) -> None:
+        for button in self._group.buttons():  # Tab comes to the title that is down; arrow keys to the others
+            is_down = self._group.id(button) == number
+            button.setFocusPolicy(Qt.FocusPolicy.StrongFocus if is_down else Qt.FocusPolicy.ClickFocus)
         if number != self._stack.currentIndex():
             self._stack.setCurrentIndex(number)
             self.current_changed.emit(self.current)

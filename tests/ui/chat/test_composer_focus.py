@@ -123,3 +123,17 @@ def test_the_focus_stays_in_the_text_while_the_mouse_holds_the_button(window: Su
     window.type("x")
     QTest.mouseRelease(window.send, Qt.MouseButton.LeftButton)
     assert window.composer.text == "x"
+
+
+def test_documents_are_reached_from_the_message_below_them(window: Surroundings) -> None:
+    first = AttachmentChip(1, "one.txt", "12 characters", encoding="utf-8")
+    window.composer.set_attachments([first])
+    window.composer.set_attachments([first, AttachmentChip(2, "two.txt", "12 characters")])
+    window.composer.edit.setFocus()
+    for key, names in (
+        (Qt.Key.Key_Backtab, ["Remove two.txt", "Remove one.txt", "Text encoding of one.txt: utf-8"]),
+        (Qt.Key.Key_Tab, ["Remove one.txt", "Remove two.txt", "Message", "Attach documents"]),
+    ):
+        for name in names:
+            QTest.keyClick(window.focusWidget(), key)
+            assert window.focusWidget().accessibleName() == name

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QDoubleSpinBox,
+    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QPushButton,
@@ -292,3 +293,26 @@ def test_a_full_disk_is_told(qtbot: QtBot, tmp_path: Path) -> None:
     stored = StoredSettings(tmp_path / "file" / "settings.toml", Settings())
     with qtbot.waitSignal(stored.save_failed):
         stored.update(system_prompt="Hi")
+
+
+@pytest.mark.parametrize("panel", ["Chat", "Precision", "Memory"])
+def test_tab_comes_to_the_title_of_a_panel_and_then_into_the_panel(
+    qtbot: QtBot, pane: InspectorPane, panel: str
+) -> None:
+    window, before = QWidget(), QLineEdit()
+    qtbot.addWidget(window)
+    row = QHBoxLayout(window)
+    row.addWidget(before)
+    row.addWidget(pane)
+    row.addWidget(QLineEdit())
+    window.show()
+    window.activateWindow()
+    qtbot.waitExposed(window)
+    title = named(pane, QPushButton, f"{panel} panel")
+    qtbot.mouseClick(title, Qt.MouseButton.LeftButton)
+    before.setFocus()
+    qtbot.keyClick(before, Qt.Key.Key_Tab)
+    assert window.focusWidget() is title
+    qtbot.keyClick(title, Qt.Key.Key_Tab)
+    assert shown_area(pane).isAncestorOf(window.focusWidget())
+    pane.setParent(None)  # it is closed by its fixture
