@@ -14,6 +14,10 @@ from ui.theme import Theme
 _NONE = "–"
 _COLUMNS = ("Planned", "Actual", "Diff.")
 _COLUMN_GAP, _ROW_GAP = 8, 5
+_TIP = (
+    "Planned is the most that these tokens take at the precision that is set. Actual is less while pages are "
+    "still to come, and after the memory guard has lowered bits."
+)
 
 
 class PlanTable(KeptPicture):
@@ -24,6 +28,7 @@ class PlanTable(KeptPicture):
         self._figures = EngineFigures()
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.setAccessibleName("Memory as planned and as it is")
+        self.setToolTip(_TIP)
         self._describe()
 
     @property

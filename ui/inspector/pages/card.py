@@ -41,7 +41,7 @@ class PageCard(QFrame):
         self._grid.setHorizontalSpacing(12)
         self._grid.setColumnStretch(1, 1)
         self._rows: list[tuple[QLabel, QLabel]] = []
-        column = QVBoxLayout(self)
+        column = self._column = QVBoxLayout(self)
         column.setContentsMargins(14, 12, 14, 12)
         column.setSpacing(8)
         column.addLayout(head)
@@ -79,7 +79,7 @@ class PageCard(QFrame):
             window.installEventFilter(self)
         width = min(_WIDTH, window.width() - 2 * _MARGIN)
         self.setFixedWidth(width)
-        self.layout().activate()  # else rows keep the height of the text before
+        self._column.activate()  # else rows keep the height of the text before
         height = self.heightForWidth(width)
         self.resize(width, height)
         lowest = window.height() - height - _MARGIN
