@@ -191,6 +191,16 @@ def _watched(limits: MemoryLimits, anyway: bool) -> Iterator[_Watched]:
         monitor.stop()
 
 
+def _slow_weights(unpacked_tokens: int) -> str:
+    """Return why an answer is slow where weights stay packed on the CPU, and what helps."""
+    if unpacked_tokens < LEAST_CONTEXT:
+        return "The weights stay packed, as there is no room to unpack them. That is slower on the CPU."
+    return (
+        "The weights stay packed for so long a context, which is slower on the CPU. "
+        f"--context {unpacked_tokens} leaves room to unpack them."
+    )
+
+
 def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) -> None:
     """Load the model and stream the answer to `output`."""
     found = ModelLibrary(AppPaths.from_environment()).named_or_default(wanted.model)
@@ -210,7 +220,7 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
     cancel = CancelToken()
     signal.signal(signal.SIGINT, lambda *_: cancel.cancel())  # before this, Ctrl+C simply ends the process
     engine = Engine(backend, limits=watched.limits, guard=watched.guard)
-    engine.load(
+    loaded = engine.load(
         found.path,
         wanted.kv,
         max_context=wanted.max_context,
@@ -218,6 +228,8 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
         cancel=cancel,
         on_progress=output.show,
     )
+    if loaded.plan.unpacked_tokens is not None:
+        output.note(_slow_weights(loaded.plan.unpacked_tokens))
     messages = [ChatMessage("system", asked.system)] if asked.system else []
     text = message_text(asked.question, asked.documents)
     messages.append(ChatMessage("user", text, document_ranges(asked.documents)))

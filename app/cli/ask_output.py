@@ -42,6 +42,9 @@ class Output(Protocol):
     def show(self, event: LoadProgress | SegmentEvent) -> None:
         """Show one event."""
 
+    def note(self, sentence: str) -> None:
+        """Show what is worth knowing of how the answer is made."""
+
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""
 
@@ -68,13 +71,17 @@ class TextOutput:
                 self._line.clear()
                 print(text, end="", flush=True)
             case GuardAction(reason=reason, sentence=sentence):
-                self._line.clear()
-                self._line.write(f"[{sentence} {reason[:1].upper()}{reason[1:]}.]")
-                self._line.end()
+                self.note(f"{sentence} {reason[:1].upper()}{reason[1:]}.")
             case Finished(stats):
                 self._line.clear()
                 print(flush=True)
                 self._figures(stats)
+
+    def note(self, sentence: str) -> None:
+        """Show what is worth knowing of how the answer is made."""
+        self._line.clear()
+        self._line.write(f"[{sentence}]")
+        self._line.end()
 
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""
@@ -169,6 +176,10 @@ class JsonOutput:
                 self._line("turns_left_out", **dataclasses.asdict(event))
             case Finished(stats):
                 self._line("finished", **dataclasses.asdict(stats) | {"stop_reason": stats.stop_reason.value})
+
+    def note(self, sentence: str) -> None:
+        """Show what is worth knowing of how the answer is made."""
+        self._line("note", text=sentence)
 
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""

@@ -9,6 +9,7 @@ from app.memory_plan import MemoryPlan, plan_memory
 from engine.backend import Backend, Device
 from engine.budget import kv_nbytes
 from engine.kv.precision import KVSpec
+from engine.load_admission import LoadWish
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelFormat, ModelInfo
 
@@ -124,6 +125,24 @@ def test_all_precisions_are_planned_with_the_weights_in_the_same_form() -> None:
     tighter = plan_memory(info, cpu, spec, memory - 1, context=None, limits=LIMITS)
     assert {one.plan.weights_nbytes for one in tighter.precisions} == {GIB // 2}
     assert tighter.fits
+
+
+@pytest.mark.parametrize("context", [None, 2048, 9000])
+@pytest.mark.parametrize("memory_gb", [1, 2, 5.3, 6, 16])
+@pytest.mark.parametrize("device", [Device.CPU, Device.METAL])
+def test_a_model_is_loaded_as_it_was_planned(device: Device, memory_gb: float, context: int | None) -> None:
+    info = dataclasses.replace(
+        INFO, num_parameters=10**9, packed_nbytes=GIB // 2, context_tokens=8192, num_layers=20
+    )
+    backend, spec, memory = Backend(device, None), KVSpec.parse("6; hot=1"), int(memory_gb * 10**9)
+    planned = plan_memory(info, backend, spec, memory, context=context, limits=LIMITS)
+    loaded = LoadWish(info, backend, spec, context, memory, LIMITS).plan(anyway=True)
+    assert loaded == planned.asked.plan
+    for one in planned.precisions:
+        for tokens in one.nbytes_at:
+            wish = LoadWish(info, backend, one.kv, tokens, memory, LIMITS)
+            fits = wish.plan(anyway=True).fitting_tokens >= tokens
+            assert fits == (tokens <= one.packed_tokens)
 
 
 @pytest.mark.parametrize("kv", ["16", "4", "k4v3; hot=3"])

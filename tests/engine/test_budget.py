@@ -339,6 +339,7 @@ def packed_info(context: int = 32_768) -> ModelInfo:
 
 
 @settings(max_examples=60)
+@example(KVSpec.parse("16"), 4_900_000_000, 400_000_000, 32_768)
 @given(SPECS, st.integers(0, 8 * GIB), st.integers(0, 4 * GIB), st.integers(1, 40_000))
 def test_more_memory_never_makes_less_fit_on_the_cpu(
     kv: KVSpec, little: int, more: int, context: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from engine.admission import (
     ShorterContext,
     SmallerModel,
 )
+from engine.backend import Backend
 from engine.guard import GuardAction, GuardStep
 from engine.kv.precision import KVSpec
 from tests.engine.folders import write_folder
@@ -167,6 +169,22 @@ def test_memory_is_what_the_settings_allow_unless_an_option_says_otherwise(
     refused = ask(folder, "Hello", "--max-tokens", "1", "--memory", "1M")
     assert refused.returncode == 1
     assert "900 KB to work in" in refused.stderr
+
+
+@pytest.mark.slow
+def test_weights_that_stay_packed_are_said_so_with_the_context_that_leaves_room_to_unpack_them(
+    octavo_home: Path, starter_gguf: Path, backend: Backend
+) -> None:
+    if not backend.dequantizes:
+        pytest.skip("weights stay packed on a GPU")
+    arguments = ("Say hello.", "--max-tokens", "1", "--memory", "1.75G")
+    done = ask(starter_gguf, *arguments)
+    found = re.fullmatch(r"\[The weights stay packed for .* --context (\d+) leaves room.*\]\n", done.stderr)
+    assert done.returncode == 0 and found is not None
+    noted = ask(starter_gguf, *arguments, "--json").stdout.splitlines()
+    assert "stay packed" in next(line["text"] for line in map(json.loads, noted) if line["event"] == "note")
+    shorter = ask(starter_gguf, *arguments, "--context", str(int(found[1]) // 2))
+    assert (shorter.returncode, shorter.stderr) == (0, "")
 
 
 def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None:
