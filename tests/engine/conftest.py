@@ -1,7 +1,9 @@
-"""The starter model, loaded once for all tests of the engine."""
+"""The starter model, loaded once for all tests of the engine, and products that are the same each time."""
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,11 @@ def starter(starter_gguf: Path, backend: Backend) -> Model:
         cancel=CancelToken(),
         on_progress=lambda progress: None,
     )
+
+
+@pytest.fixture
+def one_blas_thread(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep products from being summed in another order when the load of the machine changes."""
+    monkeypatch.setattr("engine.blas_threads.fitting_threads", lambda most, cores, others: 1)
+    with contextlib.suppress(AttributeError):  # there is no OpenBLAS
+        ctypes.CDLL(None).openblas_set_num_threads(1)

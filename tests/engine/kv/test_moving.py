@@ -19,6 +19,7 @@ from tests.engine.kv.caches import PAGE_NBYTES, active_nbytes, cache_of, holds_e
 from tests.engine.tiny_models import tiny_model
 
 VOCABULARY = 100
+pytestmark = pytest.mark.usefixtures("one_blas_thread")
 
 
 def tokens(start: int, stop: int) -> list[int]:
