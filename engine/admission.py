@@ -30,6 +30,13 @@ class LongerContext:
     max_context: int
 
 
+@dataclass(frozen=True)
+class PackedWeights:
+    """Fits when the model is loaded again with its weights as they are stored, which computes slower."""
+
+    fitting_tokens: int
+
+
 _ANSWER_ROOM_TOKENS = 1024
 _LIMIT_STEP_TOKENS = 1024
 
@@ -88,7 +95,9 @@ class SmallerModel:
     weights_nbytes: int
 
 
-Choice = LongerContext | LowerPrecision | ShorterContext | InSegments | DropTurns | SmallerModel
+Choice = (
+    LongerContext | PackedWeights | LowerPrecision | ShorterContext | InSegments | DropTurns | SmallerModel
+)
 
 
 class AdmissionError(OctavoError):
@@ -99,6 +108,8 @@ class AdmissionError(OctavoError):
         available_nbytes: what could be had.
         choices: what would fit, the mildest first; empty where nothing would.
         can_override: whether the user may go on all the same, knowing that the computer may swap.
+        limit_nbytes: the memory that the user allows, where only that is in the way; None where the computer
+            does not have enough.
     """
 
     def __init__(
@@ -109,12 +120,14 @@ class AdmissionError(OctavoError):
         available_nbytes: int,
         choices: tuple[Choice, ...] = (),
         can_override: bool = True,
+        limit_nbytes: int | None = None,
     ) -> None:
         super().__init__(message)
         self.needed_nbytes = needed_nbytes
         self.available_nbytes = available_nbytes
         self.choices = choices
         self.can_override = can_override
+        self.limit_nbytes = limit_nbytes
 
 
 class ContextOverflowError(AdmissionError):

@@ -19,7 +19,7 @@ from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.events import CacheChanged, GenerationEvent, LoadProgress, PrefillProgress
 from engine.guard import Guard, GuardAction
-from engine.headroom import headroom_nbytes
+from engine.headroom import headroom_nbytes, taken_nbytes
 from engine.inspection import inspect_model
 from engine.kv.page_map import PageMap
 from engine.kv.precision import KVSpec
@@ -107,7 +107,8 @@ class Engine:
         given_back = 0 if self._session is None else self._session.memory_nbytes
         self._wish(info, kv, max_context, given_back).plan(anyway)
         self.unload()
-        plan = self._wish(info, kv, max_context).plan(anyway)
+        wish = self._wish(info, kv, max_context)
+        plan = wish.plan(anyway)
         telling.publish_loading(plan)
         try:
             model = load_model(
@@ -119,7 +120,9 @@ class Engine:
         model.info = info
         counter = model.token_counter()
         template = measure_template(model, counter)
-        self.loaded = LoadedModel(info, self._backend, plan, counter, template, self.limits)
+        self.loaded = LoadedModel(
+            info, self._backend, plan, counter, template, self.limits, wish.taken_nbytes
+        )
         self._session = Session(model, self.loaded, self.limits, self._guard, self._spill_folder)
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
@@ -137,8 +140,10 @@ class Engine:
     def _wish(
         self, info: ModelInfo, kv: KVSpec, max_context: int | None, given_back_nbytes: int = 0
     ) -> LoadWish:
-        available = headroom_nbytes(self.limits) + given_back_nbytes
-        return LoadWish(info, self._backend, kv, max_context, available, self.limits)
+        # The limit apart from what the computer has, so that a plan holds when another one is set later.
+        available = headroom_nbytes(_NO_LIMITS) + given_back_nbytes
+        taken = max(0, taken_nbytes() - given_back_nbytes)
+        return LoadWish(info, self._backend, kv, max_context, available, self.limits, taken)
 
     # Replies.
 

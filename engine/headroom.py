@@ -18,6 +18,7 @@ from engine.memory_limits import MemoryLimits
 from engine.memory_linux import trim_heap
 from engine.memory_sensor import process_nbytes
 from engine.model_info import ModelInfo
+from engine.wording import format_nbytes
 
 _UNIFORM_BITS = (8, 6, 5, 4, 3, 2)
 
@@ -27,16 +28,29 @@ def headroom_nbytes(limits: MemoryLimits) -> int:
 
     MLX's free buffers count, as it fills them before it asks the system for more.
     """
-    headroom = available_nbytes()
+    headroom = available_nbytes() + mx.get_cache_memory()
     if limits.most_nbytes is not None:
-        trim_heap()  # what is free in it would count as taken
-        headroom = min(headroom, limits.most_nbytes - process_nbytes(os.getpid()))
-    return max(0, headroom + mx.get_cache_memory())
+        headroom = min(headroom, limits.most_nbytes - taken_nbytes())
+    return max(0, headroom)
 
 
-def more_memory(limits: MemoryLimits) -> str:
-    """Return what to do for there to be more."""
-    return "Close other programs" if limits.most_nbytes is None else "Allow more memory"
+def taken_nbytes() -> int:
+    """Return the bytes that this process has taken, MLX's free buffers left out."""
+    trim_heap()  # what is free in it would count as taken
+    return process_nbytes(os.getpid()) - mx.get_cache_memory()
+
+
+def limit_in_the_way(limits: MemoryLimits, needed_nbytes: int) -> int | None:
+    """Return what the user allows where the computer could give so many bytes more, None elsewhere."""
+    has_enough = needed_nbytes <= available_nbytes() + mx.get_cache_memory()
+    return limits.most_nbytes if has_enough else None
+
+
+def more_memory(limit_nbytes: int | None) -> str:
+    """Return what to do for there to be more, where such a limit of the user is in the way, or none is."""
+    if limit_nbytes is None:
+        return "Close other programs"
+    return f"Allow more memory than {format_nbytes(limit_nbytes)}"
 
 
 def precisions_below(kv: KVSpec) -> Iterator[KVSpec]:

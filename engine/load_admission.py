@@ -11,7 +11,8 @@ from engine.backend import Backend
 from engine.budget import MIN_CONTEXT_TOKENS, LoadPlan, kv_nbytes, plan_load
 from engine.headroom import more_memory, precisions_below
 from engine.kv.precision import KVSpec
-from engine.memory_limits import MemoryLimits
+from engine.memory import total_nbytes
+from engine.memory_limits import MemoryLimits, limits_beside
 from engine.model_info import ModelInfo
 from engine.wording import format_apart, format_nbytes
 
@@ -37,6 +38,7 @@ class LoadWish:
             that is worth loading. Weights become float32 where it fits beside them, for None where all does.
         available_nbytes: what can be had.
         limits: what the user allows.
+        taken_nbytes: what the process takes of that beside the model.
     """
 
     info: ModelInfo
@@ -45,6 +47,7 @@ class LoadWish:
     max_context: int | None
     available_nbytes: int
     limits: MemoryLimits
+    taken_nbytes: int = 0
 
     @property
     def least_tokens(self) -> int:
@@ -71,7 +74,7 @@ class LoadWish:
             self.available_nbytes,
             dequantize,
             context=self.max_context,
-            limits=self.limits,
+            limits=limits_beside(self.limits, self.taken_nbytes),
         )
 
     def _refusal(self, plan: LoadPlan) -> AdmissionError:
@@ -80,14 +83,18 @@ class LoadWish:
         needed = packed.weights_nbytes + plan.reserve_nbytes + context
         wanted, there = format_apart(needed, plan.usable_nbytes)
         choices = tuple(self._with_growth(plan.usable_nbytes)._choices())
+        limit = self.limits.most_nbytes if plan.usable_nbytes < plan.available_nbytes else None
+        is_ever = needed <= total_nbytes()
+        more = f"{more_memory(limit)}{_or_choose(choices)}" if is_ever else _whatever_is_closed(choices)
         return AdmissionError(
             f"{self.info.name} needs {wanted}: {format_nbytes(packed.weights_nbytes)} for its weights, "
             f"{format_nbytes(context)} for a context of {self.least_tokens:,} tokens and "
             f"{format_nbytes(plan.reserve_nbytes)} to work in. {there} can be had now. "
-            f"{more_memory(self.limits)}{_or_choose(choices)}.",
+            f"{more}.",
             needed_nbytes=needed,
             available_nbytes=plan.usable_nbytes,
             choices=choices,
+            limit_nbytes=limit if needed <= plan.available_nbytes else None,
         )
 
     def _with_growth(self, usable_nbytes: int) -> LoadWish:
@@ -106,7 +113,8 @@ class LoadWish:
                 break
         if packed.fits:
             yield ShorterContext(packed.fitting_tokens)
-        weights = packed.usable_nbytes - packed.reserve_nbytes - context
+        # What the context of another model takes is its own matter.
+        weights = min(packed.usable_nbytes - packed.reserve_nbytes, packed.weights_nbytes - 1)
         if weights > 0:
             yield SmallerModel(weights)
 
@@ -114,10 +122,20 @@ class LoadWish:
         return kv_nbytes(self.info, self.backend, kv, self.least_tokens)
 
 
+def _whatever_is_closed(choices: Sequence[Choice]) -> str:
+    """Return what to do where the computer has less than it takes, whatever is closed."""
+    words = _named(choices)
+    there = f"This computer has {format_nbytes(total_nbytes())}"
+    return f"{there}: choose {words}" if words else there
+
+
 def _or_choose(choices: Sequence[Choice]) -> str:
     """Return what to choose among, as the end of a sentence that says what else helps."""
+    words = _named(choices)
+    return f", or choose {words}" if words else ""
+
+
+def _named(choices: Sequence[Choice]) -> str:
     named = [words for kind, words in _WORDS.items() if any(isinstance(each, kind) for each in choices)]
-    if not named:
-        return ""
-    *first, last = named
-    return f", or choose {', '.join(first)} or {last}" if first else f", or choose {last}"
+    *first, last = named or [""]
+    return f"{', '.join(first)} or {last}" if first else last

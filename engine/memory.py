@@ -134,6 +134,13 @@ class MemorySample:
         )
 
 
+def total_nbytes() -> int:
+    """Return the bytes of memory that this computer has, or its control group where that has less."""
+    total = int(psutil.virtual_memory().total)
+    group = group_memory(total)
+    return total if group is None else group.limit_nbytes
+
+
 def available_nbytes() -> int:
     """Return the bytes that can be taken without swapping, a container's limit considered."""
     memory = psutil.virtual_memory()

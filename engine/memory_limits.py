@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 RESERVE_NBYTES = 1 << 30
@@ -23,3 +24,10 @@ class MemoryLimits:
     most_nbytes: int | None = None
     reserve_nbytes: int = RESERVE_NBYTES
     safe_share: float = SAFE_SHARE
+
+
+def limits_beside(limits: MemoryLimits, taken_nbytes: int) -> MemoryLimits:
+    """Return what is left of the limits where the process has taken so many bytes already."""
+    if limits.most_nbytes is None:
+        return limits
+    return dataclasses.replace(limits, most_nbytes=max(0, limits.most_nbytes - taken_nbytes))

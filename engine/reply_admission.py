@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.admission import (
@@ -12,17 +13,20 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LowerPrecision,
+    PackedWeights,
     longer_context,
     num_segments,
 )
 from engine.budget import kv_nbytes
-from engine.errors import OctavoError
-from engine.headroom import CacheRoom, more_memory
+from engine.headroom import CacheRoom, limit_in_the_way, more_memory
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
+from engine.planned_room import limit_of_plan, more_room, room_words
+from engine.remedies import as_sentence, remedies
+from engine.requests import LoadedModel
 from engine.spans import Prompt
-from engine.turns import KEPT_SHARE, Render, turns_beyond, without_oldest
+from engine.turns import KEPT_SHARE, Render, turn_starts, turns_beyond, without_oldest
 from engine.wording import format_apart
 
 MIN_ANSWER_TOKENS = 16
@@ -39,7 +43,7 @@ class Question:
         kv: the precision that is asked for.
         max_context: the most tokens that the user allows, None for no such limit.
         room: the memory for it.
-        limits: what the user allows.
+        loaded: the model, with what the user allows now.
         render: gives the tokens of messages.
     """
 
@@ -48,7 +52,7 @@ class Question:
     kv: KVSpec
     max_context: int | None
     room: CacheRoom
-    limits: MemoryLimits
+    loaded: LoadedModel
     render: Render
 
     @property
@@ -65,7 +69,22 @@ class Question:
     @property
     def limit_tokens(self) -> int:
         """The context: what is allowed and fits into memory, at least what is there already."""
-        return min(self.allowed_tokens, max(self.room.fitting_tokens(self.kv), self.needed_tokens))
+        return min(self.allowed_tokens, max(self.fitting_tokens, self.needed_tokens))
+
+    @property
+    def fitting_tokens(self) -> int:
+        """The tokens that memory holds now: of what the user allows, no more than loading plans with."""
+        return min(self.room.fitting_tokens(self.kv), self._planned_tokens)
+
+    @property
+    def _planned_tokens(self) -> int:
+        if self.loaded.limits.most_nbytes is None:
+            return self.room.info.context_tokens
+        return max(self.loaded.plan_at(self.kv).fitting_tokens, self.room.held_tokens)
+
+    @property
+    def _fits(self) -> bool:
+        return self.needed_tokens <= self._planned_tokens and self.room.fits(self.kv, self.needed_tokens)
 
     def surplus_turns(self, answer_tokens: int, anyway: bool) -> int:
         """Return how many of the oldest turns to leave out for the rest to fit, 0 where all does.
@@ -76,9 +95,9 @@ class Question:
         positions = self.room.info.context_tokens
         allowed = positions if anyway else self.allowed_tokens
         answer = max(MIN_ANSWER_TOKENS, min(answer_tokens, allowed // 4))
-        if self.num_tokens + answer <= allowed and (anyway or self.room.fits(self.kv, self.needed_tokens)):
+        if self.num_tokens + answer <= allowed and (anyway or self._fits):
             return 0
-        limit = allowed if anyway else min(allowed, self.room.fitting_tokens(self.kv))
+        limit = allowed if anyway else min(allowed, self.fitting_tokens)
         return turns_beyond(self.render, self.messages, int(KEPT_SHARE * limit))
 
     def require_positions(self) -> None:
@@ -86,56 +105,98 @@ class Question:
         positions = self.room.info.context_tokens
         if self.needed_tokens <= positions:
             return
+        choices = tuple(self._shorter(self.allowed_tokens))
         raise ContextOverflowError(
             f"The conversation has {self.num_tokens:,} tokens and the model can read {positions:,}, "
             f"{MIN_ANSWER_TOKENS} of them kept for the answer: that is {self.needed_tokens - positions:,} "
-            "tokens too many. Remove a document, shorten the message or start a new conversation.",
+            f"tokens too many. {as_sentence(self._less(choices))}",
             needed_tokens=self.needed_tokens,
             limit_tokens=positions,
             needed_nbytes=self._kv_nbytes(self.needed_tokens),
             available_nbytes=self._kv_nbytes(positions),
-            choices=tuple(self._shorter(self.allowed_tokens)),
+            choices=choices,
         )
+
+    def _less(self, choices: Sequence[Choice]) -> list[str]:
+        """Return what there is to do beside choices, and these, as parts of a sentence."""
+        has_documents = any(message.documents for message in self.messages)
+        ways = ["remove a document"] if has_documents else []
+        if len(turn_starts(self.messages)) > 1:
+            ways.append("start a new conversation")
+        return [*remedies(choices), *ways, "shorten the message"]
 
     def require_fit(self) -> None:
         """Raise an `AdmissionError` where it is longer than the user allows, or memory does not hold it."""
         if self.needed_tokens > self.allowed_tokens:
             raise self._beyond_context()
+        if self.needed_tokens > self._planned_tokens:
+            raise self._beyond_plan()
         if not self.room.fits(self.kv, self.needed_tokens):
             raise self._beyond_memory()
 
     def _beyond_context(self) -> AdmissionError:
         surplus = self.needed_tokens - self.allowed_tokens
-        longer = longer_context(self.needed_tokens, self.room.fitting_tokens(self.kv))
-        remedies = "Leave old turns out" if longer is None else "Allow a longer context, leave old turns out"
+        longer = longer_context(self.needed_tokens, self.fitting_tokens)
+        choices = (*([] if longer is None else [longer]), *self._shorter(self.limit_tokens))
         return AdmissionError(
             f"The conversation has {self.num_tokens:,} tokens and its context is set to "
             f"{self.allowed_tokens:,}, {MIN_ANSWER_TOKENS} of them kept for the answer: that is {surplus:,} "
-            f"tokens too many. {remedies} or shorten the message.",
+            f"tokens too many. {as_sentence(self._less(choices))}",
             needed_nbytes=self._kv_nbytes(self.needed_tokens),
             available_nbytes=self._kv_nbytes(self.allowed_tokens),
-            choices=(*([] if longer is None else [longer]), *self._shorter(self.limit_tokens)),
+            choices=choices,
             can_override=longer is None,
+        )
+
+    def _beyond_plan(self) -> AdmissionError:
+        plan, limit = self.loaded.plan_at(self.kv), limit_of_plan(self.loaded, self.kv)
+        more = more_room(self.loaded, self.kv, self.needed_tokens)
+        choices = (*more, *self._shorter(min(self.allowed_tokens, plan.fitting_tokens)))
+        allow = more_memory(limit)
+        return AdmissionError(
+            f"The conversation has {self.num_tokens:,} tokens. "
+            f"{room_words(self.loaded, self.kv, self.needed_tokens)} "
+            f"{as_sentence([allow, *self._less(choices)])}",
+            needed_nbytes=self._kv_nbytes(self.needed_tokens),
+            available_nbytes=plan.kv_budget_nbytes,
+            choices=choices,
+            limit_nbytes=limit,
         )
 
     def _beyond_memory(self) -> AdmissionError:
         needed = self.room.needed_nbytes(self.kv, self.needed_tokens)
-        fitting = min(self.allowed_tokens, self.room.fitting_tokens(self.kv))
+        fitting = min(self.allowed_tokens, self.fitting_tokens)
         lower = self.room.mildest(self.kv, self.needed_tokens)
-        choices: list[Choice] = []
+        choices: list[Choice] = list(self._packed())
         if lower is not None:
             choices.append(LowerPrecision(lower, min(self.allowed_tokens, self.room.fitting_tokens(lower))))
         choices.extend(self._shorter(fitting))
         wanted, there = format_apart(needed, self.room.headroom_nbytes)
-        precision = "" if lower is None else ", choose a lower KV precision"
+        limit = limit_in_the_way(self.loaded.limits, needed)
         return AdmissionError(
             f"The conversation has {self.num_tokens:,} tokens. To read them takes {wanted} more memory, the "
-            f"room to work in included, and {there} can be had now. {more_memory(self.limits)}{precision} or "
-            "shorten the message.",
+            f"room to work in included, and {there} can be had now. "
+            f"{as_sentence([more_memory(limit), *self._less(choices)])}",
             needed_nbytes=needed,
             available_nbytes=self.room.headroom_nbytes,
             choices=tuple(choices),
+            limit_nbytes=limit,
         )
+
+    def _packed(self) -> Iterator[PackedWeights]:
+        """Yield to load with packed weights where all fits then."""
+        packed = self.loaded.packed_plan_at(self.kv)
+        if packed is None:
+            return
+        gained = self.loaded.plan.weights_nbytes - packed.weights_nbytes + self.room.held_nbytes
+        room = dataclasses.replace(
+            self.room,
+            headroom_nbytes=self.room.headroom_nbytes + gained,
+            held_nbytes=0,
+            held_tokens=0,
+        )
+        if room.fits(self.kv, self.needed_tokens):
+            yield PackedWeights(self.needed_tokens)
 
     def _shorter(self, limit_tokens: int) -> Iterator[Choice]:
         """Yield what makes the prompt fit a context of so many tokens, the milder first."""
@@ -182,58 +243,14 @@ def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: M
         return
     lower = room.mildest(kv, num_tokens)
     needed = room.needed_nbytes(kv, num_tokens)
+    limit = limit_in_the_way(limits, needed)
     wanted, there = format_apart(needed, room.headroom_nbytes)
     precision = "" if lower is None else " or choose a lower KV precision"
     raise AdmissionError(
         f"To read the {num_tokens:,} tokens of this conversation again takes {wanted} more memory, and "
-        f"{there} can be had now. {more_memory(limits)}{precision}.",
+        f"{there} can be had now. {more_memory(limit)}{precision}.",
         needed_nbytes=needed,
         available_nbytes=room.headroom_nbytes,
         choices=() if lower is None else (LowerPrecision(lower, room.fitting_tokens(lower)),),
         can_override=False,
     )
-
-
-class FollowedPrecision:
-    """The precision that a reply follows: what the user wants now, as long as `longest` tokens fit at it.
-
-    Args:
-        wanted: tells the precision that is wanted now.
-        first: the one that the reply was asked with.
-        room: gives the memory as it is now.
-        longest: tokens of the prompt and the longest answer.
-        anyway: whether it is followed even where that does not fit into memory.
-    """
-
-    def __init__(
-        self,
-        wanted: Callable[[], KVSpec],
-        first: KVSpec,
-        room: Callable[[], CacheRoom],
-        longest: int,
-        anyway: bool,
-    ) -> None:
-        self._wanted = wanted
-        self._seen = self._kv = first
-        self._room = room
-        self._longest = longest
-        self._anyway = anyway
-
-    def __call__(self) -> KVSpec:
-        """Return the precision to follow now."""
-        wanted = self._wanted()
-        if wanted != self._seen:
-            self._seen = wanted
-            if self._fits(wanted):
-                self._kv = wanted
-        return self._kv
-
-    def _fits(self, kv: KVSpec) -> bool:
-        room = self._room()
-        info = room.info
-        try:
-            kv.require_fit(info.num_layers, info.num_kv_heads)
-        except OctavoError:
-            return False
-        now, then = (kv_nbytes(info, room.backend, each, self._longest) for each in (self._kv, kv))
-        return self._anyway or then <= now or room.fits(kv, self._longest)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engine.backend import Backend
 from engine.budget import LoadPlan, effective_bits, plan_load
 from engine.kv.precision import KVSpec
-from engine.memory_limits import MemoryLimits
+from engine.memory_limits import MemoryLimits, limits_beside
 from engine.model import ChatMessage
 from engine.model_info import ModelInfo
 from engine.sampling import SamplingParams
@@ -20,7 +20,12 @@ _NO_LIMITS = MemoryLimits()
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A model that is ready, as plain data, and a token counter that another thread may use."""
+    """A model that is ready, as plain data, and a token counter that another thread may use.
+
+    Attributes:
+        limits: the memory that the user allows.
+        taken_nbytes: what the process took of that before it was loaded.
+    """
 
     info: ModelInfo
     backend: Backend
@@ -28,14 +33,22 @@ class LoadedModel:
     counter: TokenCounter
     template: TemplateTokens
     limits: MemoryLimits = _NO_LIMITS
+    taken_nbytes: int = 0
 
     def plan_at(self, kv: KVSpec) -> LoadPlan:
         """Return the plan of the model as it is loaded for another KV precision.
 
         With the memory that was free before loading.
         """
-        plan = self.plan
-        return _plan(self.info, self.backend, kv, plan.available_nbytes, plan.dequantize, self.limits)
+        return self._plan_at(kv, self.plan.dequantize)
+
+    def packed_plan_at(self, kv: KVSpec) -> LoadPlan | None:
+        """Return the plan with the weights as they are stored, None where they are loaded so already."""
+        return self._plan_at(kv, False) if self.plan.dequantize and self.info.packed_nbytes else None
+
+    def _plan_at(self, kv: KVSpec, dequantize: bool) -> LoadPlan:
+        limits = limits_beside(self.limits, self.taken_nbytes)
+        return _plan(self.info, self.backend, kv, self.plan.available_nbytes, dequantize, limits)
 
     def effective_bits_at(self, kv: KVSpec) -> float:
         """Return the bits that a cached number costs on average at a KV precision, in a cold page."""

@@ -20,6 +20,7 @@ from engine.events import (
 )
 from engine.extending import forgetting_broken, keep_prefix, same_pages
 from engine.figures import Phase
+from engine.followed_precision import FollowedPrecision
 from engine.generate import Generation
 from engine.guard import Guard, GuardAction, GuardStep
 from engine.headroom import CacheRoom, headroom_nbytes
@@ -31,7 +32,7 @@ from engine.memory_limits import MemoryLimits
 from engine.model import Model
 from engine.prefill import read_again
 from engine.relief import IdleRelief, ReplyRelief
-from engine.reply_admission import Admitted, FollowedPrecision, Question, require_rebuild_fits
+from engine.reply_admission import Admitted, Question, require_rebuild_fits
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.spans import Prompt
 from engine.turns import TurnTrimmer, common_prefix, without_oldest
@@ -109,7 +110,7 @@ class Session:
             request.kv,
             request.max_context,
             room,
-            self.limits,
+            dataclasses.replace(self._loaded, limits=self.limits),
             self._model.render,
         )
         return prompt, question

@@ -24,6 +24,7 @@ from engine.admission import (
     InSegments,
     LongerContext,
     LowerPrecision,
+    PackedWeights,
     ShorterContext,
     SmallerModel,
 )
@@ -34,14 +35,20 @@ from ui.plain_text import plain_label
 from ui.profiles.words import precision_words
 from ui.theme import Theme
 
-LOAD_RISK = (
-    "The model does not fit into the memory that is free. The computer may swap and hang, and other programs "
-    "may be ended. Save your work in them first."
-)
-SEND_RISK = (
-    "The message does not fit into the memory that is free. The computer may swap and hang while it is read, "
-    "and other programs may be ended. Save your work in them first."
-)
+
+def risk_words(what: str, error: AdmissionError | None) -> str:
+    """Return what may happen when `what` was refused and is let pass all the same."""
+    limit = None if error is None else error.limit_nbytes
+    if limit is not None:
+        return (
+            f"{what} does not fit into the {format_nbytes(limit)} that Octavo may take. The computer has "
+            "more: this goes beyond your own limit only. Near that limit a reply may become coarser and "
+            "slower, or wait for memory."
+        )
+    return (
+        f"{what} does not fit into the memory that is free. The computer may swap and hang, and other "
+        "programs may be ended. Save your work in them first."
+    )
 
 
 def choice_words(choice: Choice) -> tuple[str, str]:
@@ -51,6 +58,11 @@ def choice_words(choice: Choice) -> tuple[str, str]:
             return (
                 f"Allow a context of {most:,}",
                 f"The context limit of this conversation becomes {most:,} tokens, which fit.",
+            )
+        case PackedWeights(fitting):
+            return (
+                "Load again with packed weights",
+                f"{fitting:,} tokens fit beside the weights as they are stored. Replies get slower.",
             )
         case LowerPrecision(kv, fitting):
             words = precision_words(kv)
@@ -62,7 +74,7 @@ def choice_words(choice: Choice) -> tuple[str, str]:
             )
         case InSegments(count):
             return (
-                f"Read in {count} parts",
+                "Read in 1 part" if count == 1 else f"Read in about {count:,} parts",
                 "Documents are read part by part, with notes on each; the answer comes from the notes.",
             )
         case DropTurns(count):

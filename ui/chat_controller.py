@@ -15,6 +15,7 @@ from ui.chat.view import ChatView
 from ui.context_budget import ContextBudget, ContextUse, context_note
 from ui.conversation_session import ConversationSession
 from ui.conversation_switcher import ConversationSwitcher
+from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
 from ui.notifications import Notifications
 from ui.profiles.current import CurrentProfile
@@ -88,6 +89,7 @@ class ChatController(QObject):
         self.refused = RefusedMessage(
             composer.refusal, self.session, profile, self._is_free, self._send_anyway, self._answer, self
         )
+        self.refused.packed_weights_wanted.connect(self._load_packed)
         self.attachments.failed.connect(
             lambda error: notifications.error("A document could not be read", error)
         )
@@ -263,9 +265,17 @@ class ChatController(QObject):
             self._meter_timer.start()
         self._refresh()
 
-    def _on_engine_state(self) -> None:
+    def _load_packed(self, fitting_tokens: int) -> None:
+        """Load the model again; weights stay packed where the context does not fit beside unpacked ones."""
+        loaded, profile = self._engine.loaded, self._profile.value
+        assert loaded is not None
+        wanted = min(profile.max_context or fitting_tokens, fitting_tokens)
+        self._engine.load(loaded.info.path, profile.kv, wanted)
+
+    def _on_engine_state(self, state: EngineState) -> None:
         self._refused = ""
         self._refresh()
+        self.refused.follow_load(state)
 
     def _refresh(self) -> None:
         """Bring the composer in line with everything that it depends on."""
@@ -276,7 +286,7 @@ class ChatController(QObject):
         self._composer.set_busy(self.session.is_streaming)
         self._review_refusal(use)
         self.refused.refresh()
-        surplus = "" if self.refused.is_unsent else self._check.surplus(use)
+        surplus = "" if self.refused.is_shown else self._check.surplus(self.session.draft.strip(), use)
         self._composer.set_hint(self._refused or surplus, is_error=True)
         self._view.set_actions_enabled(not self.session.is_streaming)
         self.changed.emit()

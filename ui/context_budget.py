@@ -10,7 +10,6 @@ from app.chat import prompt_messages
 from app.document_prompt import document_ranges, message_text
 from app.profiles import DocumentMode, Overflow, Profile
 from app.store.records import Attachment, Message
-from engine.admission import LongerContext, LowerPrecision
 from engine.engine import LoadedModel
 from engine.model import ChatMessage
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -33,6 +32,7 @@ class ContextUse:
         left_out_turns: the oldest turns that are left out, so that the rest fits.
         document_tokens: documents, those of the conversation so far included, that are read in parts where
             they do not fit whole; 0 where they have to.
+        has_turns: whether anything was said in the conversation before.
     """
 
     history_tokens: int | None
@@ -44,6 +44,7 @@ class ContextUse:
     model_tokens: int | None = None
     left_out_turns: int = 0
     document_tokens: int = 0
+    has_turns: bool = True
 
     @property
     def used_tokens(self) -> int | None:
@@ -160,11 +161,16 @@ class _Asked:
             self.loaded.info.context_tokens,
             num_turns,
             self._document_tokens(rest),
+            bool(turn_starts(self.history)),
         )
 
     def turns_beyond(self, most_tokens: float) -> int:
-        """Return the fewest turns to leave out for the rest to take at most so many tokens, at most all."""
-        num_turns = len(turn_starts(self.history))
+        """Return the fewest turns to leave out for the rest to take at most so many tokens, at most all.
+
+        While nothing is being written, the last turn stays: it is the one that is answered.
+        """
+        is_next = bool(self.text or self.attachments)
+        num_turns = max(0, len(turn_starts(self.history)) - (not is_next))
         count = 1 + bisect.bisect_left(
             range(1, num_turns), True, key=lambda turns: (self.without(turns).read_tokens or 0) <= most_tokens
         )
@@ -199,7 +205,7 @@ def context_note(use: ContextUse, profile: Profile) -> str:
     A limit beyond what the model was made for is none of memory's business.
     """
     notes = []
-    if use.left_out_turns:
+    if use.left_out_turns and not use.surplus_tokens:  # else nothing is sent that would leave them out
         turns = "turn is" if use.left_out_turns == 1 else f"{use.left_out_turns} turns are"
         notes.append(f"The oldest {turns} left out.")
     if use.is_in_parts:
@@ -208,44 +214,6 @@ def context_note(use: ContextUse, profile: Profile) -> str:
     if wanted is not None and fitting is not None and fitting < min(wanted, use.model_tokens or wanted):
         notes.append(f"Of the limit of {wanted:,} tokens, {fitting:,} fit into memory.")
     return " ".join(notes)
-
-
-def more_room_words(more: LongerContext | LowerPrecision) -> str:
-    """Return how a context comes to hold more, as part of a sentence."""
-    return "allow a longer context" if isinstance(more, LongerContext) else "choose a lower KV precision"
-
-
-def surplus_sentence(
-    use: ContextUse, has_documents: bool, more: LongerContext | LowerPrecision | None
-) -> str:
-    """Return by how much the next prompt is too long and what helps; empty when it fits.
-
-    `more` is how the context would come to hold it, None where it cannot.
-    """
-    limit = use.limit_tokens
-    if not use.surplus_tokens or limit is None:
-        return ""
-    over = (use.read_tokens or 0) - limit
-    size = f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
-    history = use.history_tokens or 0
-    own = (use.used_tokens or 0) - history
-    history_fits, own_fits = (part + MIN_ANSWER_TOKENS <= limit for part in (history, own))
-    remedies = []
-    if history_fits or not own_fits:
-        remedies.append("remove a document" if has_documents else "shorten the message")
-    if more is not None:
-        remedies.append(more_room_words(more))
-    if own_fits or not history_fits:
-        remedies.append("start a new conversation")
-    what = "This does not fit" if history_fits else "The conversation is too long for the context"
-    return f"{what}: {size}. {as_sentence(remedies)}"
-
-
-def as_sentence(remedies: Sequence[str]) -> str:
-    """Return what can be done, one or the other, as a sentence."""
-    *first, last = remedies
-    words = f"{', '.join(first)} or {last}" if first else last
-    return f"{words[0].upper()}{words[1:]}."
 
 
 def _sum(counts: Sequence[int | None], extra: int) -> int | None:

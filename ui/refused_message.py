@@ -15,11 +15,13 @@ from engine.admission import (
     InSegments,
     LongerContext,
     LowerPrecision,
+    PackedWeights,
     ShorterContext,
     SmallerModel,
 )
-from ui.admission import SEND_RISK, RefusalPanel, confirm_anyway
+from ui.admission import RefusalPanel, confirm_anyway, risk_words
 from ui.conversation_session import ConversationSession
+from ui.engine_state import EngineState
 from ui.profiles.current import CurrentProfile
 
 _TITLE = "The message does not fit"
@@ -45,9 +47,11 @@ class RefusedMessage(QObject):
 
     Signals:
         smaller_model_wanted: models are to be shown whose weights take at most so many bytes.
+        packed_weights_wanted: the model is to be loaded again, so that a context of so many tokens fits.
     """
 
     smaller_model_wanted = Signal(object)
+    packed_weights_wanted = Signal(int)
 
     def __init__(
         self,
@@ -72,10 +76,17 @@ class RefusedMessage(QObject):
         self._answer = answer
         self._refused: dict[int, _Refused] = {}
         self._on_panel: _Refused | None = None
+        self._waits_for_load: tuple[int, _Refused] | None = None
+        self._is_loading = False
         panel.chosen.connect(self._on_choice)
         panel.again.connect(self._on_again)
         panel.anyway.connect(self._on_anyway)
         panel.closed.connect(self.forget)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether anything is said about the open conversation."""
+        return self._shown is not None
 
     @property
     def is_unsent(self) -> bool:
@@ -131,6 +142,7 @@ class RefusedMessage(QObject):
             available_nbytes=error.available_nbytes,
             choices=tuple(choice for choice in error.choices if not isinstance(choice, InSegments)),
             can_override=error.can_override,
+            limit_nbytes=error.limit_nbytes,
         )
 
     def _on_choice(self, choice: Choice) -> None:
@@ -138,9 +150,28 @@ class RefusedMessage(QObject):
             self.smaller_model_wanted.emit(choice.weights_nbytes)
             return
         refused = self._shown
-        if refused is not None and self._is_free():
-            self._apply(choice)
+        if refused is None or not self._is_free():
+            return
+        if isinstance(choice, PackedWeights):
+            self.forget()
+            self._waits_for_load = self._session.conversation_id or 0, refused
+            self.packed_weights_wanted.emit(choice.fitting_tokens)
+            return
+        self._apply(choice)
+        self._try_again(refused, anyway=False)
+
+    def follow_load(self, state: EngineState) -> None:
+        """Try again what waits for the model, once it is loaded again; say it again where it is not."""
+        was_loading, self._is_loading = self._is_loading, state is EngineState.LOADING
+        waiting = self._waits_for_load
+        if waiting is None or not was_loading or self._is_loading:
+            return
+        self._waits_for_load = None
+        conversation_id, refused = waiting
+        if state is EngineState.READY and conversation_id == (self._session.conversation_id or 0):
             self._try_again(refused, anyway=False)
+        elif refused.leaf_id is not None:
+            self._remember(conversation_id, refused)
 
     def _apply(self, choice: Choice) -> None:
         match choice:
@@ -162,7 +193,8 @@ class RefusedMessage(QObject):
         refused = self._shown
         if refused is None or not self._is_free():
             return
-        if confirm_anyway(self._panel.window(), "Send anyway", SEND_RISK, "Send anyway"):
+        risk = risk_words("The message", refused.error)
+        if confirm_anyway(self._panel.window(), "Send anyway", risk, "Send anyway"):
             self._try_again(refused, anyway=True)
 
     def _try_again(self, refused: _Refused, *, anyway: bool) -> None:

@@ -12,22 +12,24 @@ from engine.admission import (
     Choice,
     DropTurns,
     InSegments,
-    LongerContext,
-    LowerPrecision,
     longer_context,
     num_segments,
 )
+from engine.budget import kv_nbytes
 from engine.engine import LoadedModel
-from engine.headroom import precisions_below
+from engine.headroom import more_memory
+from engine.planned_room import limit_of_plan, more_room, room_words
+from engine.remedies import as_sentence, remedies
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.attachments import DraftAttachments
-from ui.context_budget import ContextBudget, ContextUse, as_sentence, more_room_words, surplus_sentence
+from ui.context_budget import ContextBudget, ContextUse
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
+from ui.surplus import surplus_sentence
 
 
 class SendCheck:
@@ -75,28 +77,39 @@ class SendCheck:
         """Return what `text` would take of the context, with its documents and the conversation before it."""
         return self._use(text, self._profile.value)
 
-    def surplus(self, use: ContextUse) -> str:
-        """Return by how much that is too long and what helps; empty when it fits."""
-        loaded = self._engine.loaded
-        if loaded is None or not use.surplus_tokens or use.used_tokens is None:
-            return ""
-        more = self._more_room(use.used_tokens + MIN_ANSWER_TOKENS, loaded)
-        return surplus_sentence(use, bool(self._attachments.attachments), more)
+    def surplus(self, text: str, use: ContextUse) -> str:
+        """Return by how much `text` is too long and what helps; empty when it fits.
+
+        While a reply is being written and nothing else is, its growing is no matter of the next message.
+        """
+        admission = self.admission(text) if use.surplus_tokens else None
+        is_next = bool(text or self._attachments.attachments)
+        return str(admission) if admission is not None and (is_next or not self._session.is_streaming) else ""
 
     def admission(self, text: str) -> AdmissionError | None:
         """Return what would be refused for its length, with what would fit; None where it fits."""
         use, loaded = self.use(text), self._engine.loaded
         if loaded is None or not use.surplus_tokens or use.used_tokens is None or use.limit_tokens is None:
             return None
-        needed = use.used_tokens + MIN_ANSWER_TOKENS
-        plan = loaded.plan_at(self._profile.value.kv)
+        profile, needed = self._profile.value, (use.read_tokens or 0) + MIN_ANSWER_TOKENS
+        plan = loaded.plan_at(profile.kv)
         fits = needed <= plan.fitting_tokens  # a longer context is all that it takes
+        is_memory = not fits and needed <= min(loaded.info.context_tokens, profile.max_context or needed)
+        limit = limit_of_plan(loaded, profile.kv) if is_memory else None
+        choices = tuple(self._choices(text, use, needed, loaded))
         return AdmissionError(
-            self.surplus(use),
-            needed_nbytes=plan.kv_nbytes_per_token * needed,
-            available_nbytes=plan.kv_nbytes_per_token * use.limit_tokens,
-            choices=tuple(self._choices(text, use, needed, loaded)),
+            surplus_sentence(
+                use,
+                bool(self._attachments.attachments),
+                choices,
+                room_words(loaded, profile.kv, needed) if is_memory else "",
+                more_memory(limit) if is_memory else "",
+            ),
+            needed_nbytes=kv_nbytes(loaded.info, loaded.backend, profile.kv, needed),
+            available_nbytes=plan.kv_budget_nbytes,
+            choices=choices,
             can_override=not fits and needed <= loaded.info.context_tokens,
+            limit_nbytes=limit,
         )
 
     def whole_refusal(self) -> str:
@@ -110,8 +123,8 @@ class SendCheck:
             return ""
         loaded = self._engine.loaded
         assert loaded is not None
-        more = self._more_room(whole.used_tokens + MIN_ANSWER_TOKENS, loaded)
-        remedy = "" if more is None else f" {as_sentence([more_room_words(more)])}"
+        ways = remedies(self._more_room(whole.used_tokens + MIN_ANSWER_TOKENS, loaded))
+        remedy = f" {as_sentence(ways)}" if ways else ""
         return (
             f"All of it has {whole.used_tokens:,} tokens, and the context holds {whole.limit_tokens:,} with "
             f"the answer.{remedy}"
@@ -122,9 +135,7 @@ class SendCheck:
     ) -> Iterator[Choice]:
         """Yield what would fit, the mildest first."""
         profile, limit = self._profile.value, use.limit_tokens or 0
-        more = self._more_room(needed_tokens, loaded)
-        if more is not None:
-            yield more
+        yield from self._more_room(needed_tokens, loaded)
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
         segments = num_segments(use.attachment_tokens or 0, own, limit)
         in_parts = self._use(text, dataclasses.replace(profile, document_mode=DocumentMode.SEGMENTS))
@@ -134,15 +145,15 @@ class SendCheck:
         if dropped.left_out_turns and not dropped.surplus_tokens:
             yield DropTurns(dropped.left_out_turns)
 
-    def _more_room(self, needed_tokens: int, loaded: LoadedModel) -> LongerContext | LowerPrecision | None:
-        """Return how the context holds so many tokens: with a longer limit, else at a lower precision."""
+    def _more_room(self, needed_tokens: int, loaded: LoadedModel) -> list[Choice]:
+        """Return how the context holds so many tokens: with a longer limit, else with more room in memory."""
         profile = self._profile.value
         longer = longer_context(needed_tokens, loaded.plan_at(profile.kv).fitting_tokens)
-        if longer is not None or needed_tokens > (profile.max_context or needed_tokens):
-            return longer
-        lower = ((kv, loaded.plan_at(kv).fitting_tokens) for kv in precisions_below(profile.kv))
-        fitting = next(((kv, tokens) for kv, tokens in lower if tokens >= needed_tokens), None)
-        return None if fitting is None else LowerPrecision(*fitting)
+        if longer is not None:
+            return [longer]
+        if needed_tokens > (profile.max_context or needed_tokens):
+            return []
+        return list(more_room(loaded, profile.kv, needed_tokens))
 
     def _use(self, text: str, profile: Profile, path: Sequence[Message] | None = None) -> ContextUse:
         """Return the use of a text at a profile; of a `path` given instead of the open one, without it."""

@@ -19,6 +19,7 @@ from engine.admission import (
     InSegments,
     LongerContext,
     LowerPrecision,
+    PackedWeights,
     ShorterContext,
     SmallerModel,
 )
@@ -146,6 +147,8 @@ def ways_out(error: OctavoError) -> Iterator[WayOut]:
                 yield WayOut(f"--context {max_context}", "a longer context")
             case ShorterContext(max_context):
                 yield WayOut(f"--context {max_context}", "a shorter context")
+            case PackedWeights(fitting_tokens):
+                yield WayOut(f"--context {fitting_tokens}", "weights as they are stored, which is slower")
             case SmallerModel(nbytes):
                 yield WayOut("--model MODEL", f"a model with at most {format_nbytes(nbytes)} of weights")
             case InSegments(num_segments):

@@ -16,6 +16,7 @@ from engine.admission import (
     InSegments,
     LongerContext,
     LowerPrecision,
+    PackedWeights,
     ShorterContext,
     SmallerModel,
 )
@@ -30,6 +31,7 @@ from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
 from engine.spans import DocumentRange
 from engine.turns import without_oldest
+from tests.engine.folders import write_folder
 from tests.engine.small_engine import (
     FOUR,
     SHORT,
@@ -187,7 +189,7 @@ def test_a_lower_precision_is_proposed_only_where_one_fits(
     with pytest.raises(AdmissionError, match="choose a lower KV precision"):
         engine.admit(asked(MESSAGES, EXACT))
     set_memory(monkeypatch, 1000)
-    with pytest.raises(AdmissionError, match=r"1\.0 KB can be had now\. Close other programs or shorten"):
+    with pytest.raises(AdmissionError, match=r"Close other programs, start a new conversation or shorten"):
         engine.admit(asked(MESSAGES, EXACT))
 
 
@@ -241,7 +243,8 @@ def test_a_context_that_does_not_fit_is_refused_when_loading_and_the_present_mod
     with pytest.raises(AdmissionError, match=r"a context of 4,096 tokens") as caught:
         load(engine, path, max_context=12_288)
     assert engine.loaded is present
-    lower, shorter = caught.value.choices
+    lower, shorter, smaller = caught.value.choices
+    assert smaller == SmallerModel(present.plan.weights_nbytes - 1)  # as these weights do fit
     assert isinstance(lower, LowerPrecision) and lower.fitting_tokens >= 4096
     assert isinstance(shorter, ShorterContext) and 900 <= shorter.max_context < 1100
     load(engine, path, max_context=shorter.max_context)
@@ -263,7 +266,7 @@ def test_weights_that_do_not_fit_leave_a_smaller_model(
     (smaller,) = caught.value.choices
     assert isinstance(smaller, SmallerModel)
     room = weights // 2 + nbytes(engine, EXACT, 512)
-    assert smaller.weights_nbytes == pytest.approx(weights // 2 - room / 50, abs=1)
+    assert smaller.weights_nbytes == pytest.approx(min(room - room / 50, weights - 1), abs=1)
     set_room(weights + nbytes(engine, EXACT, 512))
     load(engine, path)
 
@@ -273,8 +276,6 @@ def test_the_weights_stay_packed_where_the_context_asked_for_would_not_fit_other
 ) -> None:
     if not backend.dequantizes:
         pytest.skip("weights stay packed on a GPU")
-    from tests.engine.folders import write_folder
-
     folder = write_folder(tmp_path / "packed", bits=4, max_position_embeddings=4096)
     engine = Engine(backend, limits=NO_RESERVE)
     load(engine, folder)
@@ -290,6 +291,66 @@ def test_the_weights_stay_packed_where_the_context_asked_for_would_not_fit_other
         load(engine, folder, max_context=max_context)
         assert not engine.loaded.plan.dequantize
         assert engine.loaded.plan.fitting_tokens == 4096
+
+
+def test_packed_weights_are_offered_where_a_message_fits_beside_them_and_then_it_does(
+    tmp_path: Path, backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not backend.dequantizes:
+        pytest.skip("weights stay packed on a GPU")
+    folder = write_folder(tmp_path / "packed", bits=4, max_position_embeddings=4096)
+    engine = Engine(backend, limits=NO_RESERVE)
+    load(engine, folder)
+    assert engine.loaded is not None and engine.loaded.plan.dequantize
+    request = asked(conversation(12), EXACT)
+    num_tokens = engine.measure(request).num_tokens + 16
+    gained = engine.loaded.plan.weights_nbytes - engine.loaded.packed_plan_at(EXACT).weights_nbytes  # type: ignore[union-attr]
+    there = nbytes(engine, EXACT, num_tokens) - gained
+    assert there > 0
+    set_memory(monkeypatch, there)
+    with pytest.raises(AdmissionError, match="load the model again with packed weights") as caught:
+        engine.admit(request)
+    packed = caught.value.choices[0]
+    assert packed == PackedWeights(num_tokens)
+    weights = engine.loaded.plan.weights_nbytes
+    monkeypatch.setattr(
+        "engine.engine.headroom_nbytes", lambda limits: there if engine.loaded else there + weights
+    )
+    load(engine, folder, max_context=packed.fitting_tokens)
+    assert not engine.loaded.plan.dequantize
+    set_memory(monkeypatch, there + gained)
+    engine.admit(request)
+    set_memory(monkeypatch, there + gained - 1)
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(request)
+    assert not any(isinstance(choice, PackedWeights) for choice in caught.value.choices)
+
+
+def test_what_loading_says_does_not_fit_into_the_limit_is_not_admitted_either(
+    engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert engine.loaded is not None
+    monkeypatch.setattr("engine.engine.taken_nbytes", lambda: engine.loaded.plan.weights_nbytes)  # type: ignore[union-attr]
+    reserve = 100_000_000
+    most = engine.loaded.plan.weights_nbytes + reserve + nbytes(engine, EXACT, 1000)
+    engine.limits = MemoryLimits(most, reserve)
+    with pytest.raises(AdmissionError, match="Allow more memory than") as refused:
+        load(engine, path, max_context=2000)
+    assert refused.value.limit_nbytes == most
+    monkeypatch.setattr("engine.engine.taken_nbytes", lambda: 0)
+    load(engine, path, max_context=900)
+    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: reserve)
+    fitting = engine.loaded.plan_at(EXACT).fitting_tokens
+    assert 900 <= fitting < 1100
+    (short,), (long,) = ((ChatMessage("user", "x" * length),) for length in (fitting - 60, fitting + 1))
+    engine.admit(asked((short,), EXACT))
+    with pytest.raises(AdmissionError, match="Octavo may take") as refused:
+        engine.admit(asked((long,), EXACT))
+    assert refused.value.limit_nbytes == most
+    assert refused.value.available_nbytes < refused.value.needed_nbytes < reserve
+    engine.limits = MemoryLimits(2 * most, reserve)  # more is allowed: no need to load again
+    assert engine.loaded.plan_at(EXACT).fitting_tokens == fitting  # as the model was told then
+    engine.admit(asked((long,), EXACT))
 
 
 def test_what_the_user_allows_counts_less_what_the_process_has(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,12 @@ from engine.admission import (
     InSegments,
     LongerContext,
     LowerPrecision,
+    PackedWeights,
     ShorterContext,
     SmallerModel,
 )
 from engine.kv.precision import KVSpec
-from ui.admission import RefusalPanel, choice_words
+from ui.admission import RefusalPanel, choice_words, risk_words
 
 CHOICES = (
     LowerPrecision(KVSpec.parse("k8v4; warm=2"), 20_000),
@@ -26,6 +27,7 @@ CHOICES = (
     DropTurns(1),
     SmallerModel(1_500_000_000),
     LongerContext(6_144),
+    PackedWeights(8_192),
 )
 
 
@@ -59,10 +61,11 @@ def test_every_choice_is_a_button_that_says_what_it_does_and_tells_it(
     assert texts == [
         "Use 8-bit keys and 4-bit values KV cache",
         "Shorten the context to 4,096",
-        "Read in 3 parts",
+        "Read in about 3 parts",
         "Leave out the oldest turn",
         "Choose a smaller model…",
         "Allow a context of 6,144",
+        "Load again with packed weights",
         "Send anyway…",
     ]
     chosen: list[Choice] = []
@@ -114,6 +117,13 @@ def test_every_button_has_a_name_and_a_description(panel: RefusalPanel) -> None:
         interface = QAccessible.queryAccessibleInterface(button)
         assert interface.text(QAccessible.Text.Name)
         assert interface.text(QAccessible.Text.Description)
+
+
+def test_beyond_the_own_limit_alone_nothing_is_said_of_a_computer_that_hangs() -> None:
+    own = AdmissionError("", needed_nbytes=2, available_nbytes=1, limit_nbytes=1_000_000_000)
+    assert "1.0 GB that Octavo may take" in risk_words("The message", own)
+    assert "hang" not in risk_words("The message", own)
+    assert "The computer may swap and hang" in risk_words("The message", refusal())
 
 
 def test_a_choice_of_precision_names_what_then_fits() -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
+
 import pytest
 
 from app.profiles import BUILT_IN
-from engine.admission import LongerContext, LowerPrecision
+from engine.admission import Choice, InSegments, LongerContext, LowerPrecision, PackedWeights
 from engine.kv.precision import KVSpec
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from ui.context_budget import ContextUse, context_note, surplus_sentence
+from ui.context_budget import ContextUse, context_note
+from ui.surplus import surplus_sentence
 
 LIMIT = 8192
 
@@ -15,10 +19,8 @@ def use(history: int, text: int, attachments: int = 0) -> ContextUse:
     return ContextUse(history, text, attachments, 0, LIMIT)
 
 
-def sentence(
-    history: int, text: int, attachments: int = 0, more: LongerContext | LowerPrecision | None = None
-) -> str:
-    return surplus_sentence(use(history, text, attachments), bool(attachments), more)
+def sentence(history: int, text: int, attachments: int = 0, choices: Sequence[Choice] = ()) -> str:
+    return surplus_sentence(use(history, text, attachments), bool(attachments), choices)
 
 
 def test_what_fits_needs_no_words() -> None:
@@ -50,20 +52,45 @@ def test_only_what_helps_is_proposed(tokens: tuple[int, ...], words: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("more", "words"),
+    ("choice", "words"),
     [
         (LongerContext(10_240), "Shorten the message, allow a longer context or start a new conversation."),
         (
             LowerPrecision(KVSpec.parse("4"), 10_000),
             "Shorten the message, choose a lower KV precision or start a new conversation.",
         ),
+        (
+            PackedWeights(10_000),
+            "Shorten the message, load the model again with packed weights or start a new conversation.",
+        ),
+        (InSegments(2), "Shorten the message, read documents in parts or start a new conversation."),
         (None, "Shorten the message or start a new conversation."),
     ],
 )
-def test_more_room_is_proposed_as_it_can_be_had(
-    more: LongerContext | LowerPrecision | None, words: str
-) -> None:
-    assert sentence(5000, 4000, more=more).endswith(words)
+def test_more_room_is_proposed_as_it_can_be_had(choice: Choice | None, words: str) -> None:
+    assert sentence(5000, 4000, choices=() if choice is None else (choice,)).endswith(words)
+
+
+def test_the_first_message_is_not_told_to_begin_anew() -> None:
+    first = dataclasses.replace(use(40, 9_000), has_turns=False)
+    assert (
+        surplus_sentence(first, False, ()) == "This does not fit: 848 tokens too many. Shorten the message."
+    )
+
+
+def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -> None:
+    first = dataclasses.replace(use(0, 9_000), has_turns=False)
+    words = surplus_sentence(
+        first, False, (PackedWeights(9_100),), "Their KV cache takes 2 GB.", "allow more memory"
+    )
+    assert words == (
+        "This does not fit into memory: it has 9,000 tokens, and 8,192 fit. Their KV cache takes 2 GB. Allow "
+        "more memory, shorten the message or load the model again with packed weights."
+    )
+
+
+def test_nothing_is_called_left_out_where_the_rest_does_not_fit_either() -> None:
+    assert context_note(ContextUse(0, 9_000, 0, 0, LIMIT, LIMIT, LIMIT, 1), BUILT_IN[0]) == ""
 
 
 @pytest.mark.parametrize(

@@ -151,11 +151,11 @@ def test_a_document_that_is_too_long_can_be_read_in_segments(window: MainWindow,
     window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
     window.chat.switcher.open(conversation.id)
     ask(window, qtbot, "What does it say?")
-    assert "Read in 3 parts" in offered(window)
+    assert "Read in about 3 parts" in offered(window)
     assert window.composer.text == "What does it say?"
     assert len(window.chat.attachments.attachments) == 1
     with qtbot.waitSignal(window.chat.stream.busy_changed, timeout=WAIT_MS):
-        offered(window)["Read in 3 parts"].click()
+        offered(window)["Read in about 3 parts"].click()
     assert window.profile.value.document_mode is DocumentMode.SEGMENTS
     assert window.chat.session.messages[0].text == "What does it say?"
     assert len(window.chat.session.messages[0].attachments) == 1
@@ -340,3 +340,43 @@ def test_a_refusal_is_whole_in_the_smallest_window(window: MainWindow, qtbot: Qt
     for button in buttons:
         assert not button.geometry().intersects(field.geometry())
         assert frame.rect().contains(button.geometry())
+
+
+def test_the_model_is_loaded_again_with_packed_weights_in_one_click_and_then_answers(
+    desk: Desk, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What this process takes beside so small a model changes by more than that.
+    monkeypatch.setattr("engine.engine.taken_nbytes", lambda: 0)
+    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: 1 << 30)
+    folder = write_folder(tmp_path / "packed", bits=4, max_position_embeddings=POSITIONS)
+    window = desk.open_with_model(folder, SHORT)
+    loaded = window._engine.loaded
+    assert loaded is not None
+    if not loaded.plan.dequantize:
+        pytest.skip("weights stay packed on a GPU")
+    packed = loaded.packed_plan_at(window.profile.value.kv)
+    assert packed is not None
+    text = "y" * 1_500
+    most = packed.weights_nbytes + packed.reserve_nbytes + packed.kv_nbytes
+    assert packed.kv_nbytes > loaded.plan.weights_nbytes - packed.weights_nbytes > 0
+    window._settings.update(memory=MemoryLimits(most_nbytes=most, reserve_nbytes=packed.reserve_nbytes))
+    ask(window, qtbot, text)
+    assert "that Octavo may take" in said(window)
+    offered(window)["Load again with packed weights"].click()
+    wait_for_answer(window, qtbot)
+    loaded = window._engine.loaded
+    assert loaded is not None and not loaded.plan.dequantize
+    assert window.chat.session.messages[0].text == text and window.composer.text == ""
+
+
+def test_a_refused_first_message_is_counted_and_no_turn_is_called_left_out(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window.profile.update(max_context=1_024, overflow=Overflow.DROP)
+    conversation = window._store.create_conversation()
+    window._store.add_user_message(conversation.id, None, "y" * 3_000)
+    window.chat.switcher.open(conversation.id)
+    qtbot.waitUntil(lambda: window.chat._check.use("").used_tokens is not None, timeout=WAIT_MS)
+    use = window.chat._check.use("")
+    assert (use.used_tokens or 0) > 3_000 and use.left_out_turns == 0
+    assert "left out" not in window.composer._note.text()

@@ -17,7 +17,7 @@ from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError
 from engine.kv.precision import PrecisionError
-from ui.admission import LOAD_RISK, RefusalPanel, confirm_anyway
+from ui.admission import RefusalPanel, confirm_anyway, risk_words
 from ui.background import BackgroundJob, Report
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
@@ -65,6 +65,7 @@ class ModelController(QObject):
         self._has_models: bool | None = None
         self._refusal: RefusalPanel | None = None
         self._refused_path: Path | None = None
+        self._refused_error: AdmissionError | None = None
         self.downloads.finished.connect(self._on_downloaded)
         self.downloads.failed.connect(self._on_download_failed)
         engine.model_loaded.connect(self._on_loaded)
@@ -184,7 +185,7 @@ class ModelController(QObject):
             self._load(self._refused_path, anyway=anyway)
 
     def _on_refused(self, path: Path, error: AdmissionError) -> None:
-        self._refused_path = path
+        self._refused_path, self._refused_error = path, error
         if self._refusal is not None:
             self._refusal.show_refusal(f"{path.stem} was not loaded", error, can_try_again=True)
 
@@ -200,7 +201,8 @@ class ModelController(QObject):
         self._load_refused()
 
     def _on_anyway(self) -> None:
-        if confirm_anyway(self._window, "Load anyway", LOAD_RISK, "Load anyway"):
+        risk = risk_words("The model", self._refused_error)
+        if confirm_anyway(self._window, "Load anyway", risk, "Load anyway"):
             self._load_refused(anyway=True)
 
     def _on_state(self, state: EngineState) -> None:

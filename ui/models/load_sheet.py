@@ -32,7 +32,7 @@ from engine.load_admission import LoadWish
 from engine.memory_limits import MemoryLimits
 from engine.model_info import ModelInfo
 from engine.wording import format_nbytes, format_parameters
-from ui.admission import LOAD_RISK, ChoiceButtons, confirm_anyway
+from ui.admission import ChoiceButtons, confirm_anyway, risk_words
 from ui.background import BackgroundJob, Report
 from ui.chat.focus_order import chain_before
 from ui.inspector.presets import PresetButtons
@@ -83,6 +83,7 @@ class LoadSheet(QDialog):
         self._limits = limits
         self._present = present
         self._info: ModelInfo | None = None
+        self._refusal: AdmissionError | None = None
         self._available_nbytes = 0
         self._title = plain_label(model.title, wraps=True)
         self._title.setProperty("kind", "title")
@@ -197,7 +198,7 @@ class LoadSheet(QDialog):
             self._load.setFocus()
 
     def _on_anyway(self) -> None:
-        if confirm_anyway(self, "Load anyway", LOAD_RISK, "Load anyway"):
+        if confirm_anyway(self, "Load anyway", risk_words("The model", self._refusal), "Load anyway"):
             self.anyway = True
             self.accept()
 
@@ -239,6 +240,7 @@ class LoadSheet(QDialog):
             label.setText(text)
 
     def _show_choices(self, refusal: OctavoError | None) -> None:
+        self._refusal = refusal if isinstance(refusal, AdmissionError) else None
         is_admission = isinstance(refusal, AdmissionError)
         if isinstance(refusal, AdmissionError):
             self._choices.show_choices(refusal.choices, refusal.can_override)

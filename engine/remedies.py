@@ -1,0 +1,27 @@
+"""What helps where something does not fit, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from engine.admission import Choice, DropTurns, InSegments, LongerContext, LowerPrecision, PackedWeights
+
+_WORDS = {
+    LongerContext: "allow a longer context",
+    PackedWeights: "load the model again with packed weights",
+    LowerPrecision: "choose a lower KV precision",
+    InSegments: "read documents in parts",
+    DropTurns: "leave old turns out",
+}
+
+
+def remedies(choices: Iterable[Choice]) -> list[str]:
+    """Return what choices do, as parts of a sentence, in their order."""
+    return [_WORDS[type(choice)] for choice in choices if type(choice) in _WORDS]
+
+
+def as_sentence(ways: Sequence[str]) -> str:
+    """Return what can be done, one or the other, as a sentence."""
+    *first, last = ways
+    words = f"{', '.join(first)} or {last}" if first else last
+    return f"{words[0].upper()}{words[1:]}."
