@@ -59,7 +59,7 @@ def slide(window: MainWindow, number: int) -> None:
     if number % len(stops) == 0:
         QTest.mousePress(slider, LEFT, pos=place)
     QTest.mouseMove(slider, place)
-    if number % len(stops) == len(stops) - 1:
+    if number % len(stops) == len(stops) - 1 or number == NUM_EVENTS - 1:
         QTest.mouseRelease(slider, LEFT, pos=place)
 
 
