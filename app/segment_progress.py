@@ -16,6 +16,7 @@ class SegmentProgress:
         total: how many there are.
         title: the document that it belongs to.
         is_joining: whether its parts have been read, and notes on them are being made shorter.
+        is_splitting: whether it is still being cut into parts; `part` and `total` are 0 then.
         done_tokens: tokens of the present prompt that have been read.
         total_tokens: how many those are; 0 before that is known.
     """
@@ -26,10 +27,13 @@ class SegmentProgress:
     is_joining: bool = False
     done_tokens: int = 0
     total_tokens: int = 0
+    is_splitting: bool = False
 
     @property
     def words(self) -> str:
         """What is being done, for people."""
+        if self.is_splitting:
+            return f"Cutting “{self.title}” into parts"
         if self.is_joining:
             return "Putting the notes together"
         return f"Reading part {self.part} of {self.total}"
@@ -37,6 +41,8 @@ class SegmentProgress:
     @property
     def share(self) -> float:
         """How much of all parts has been read, 0 to 1."""
+        if self.is_splitting:
+            return 0.0
         of_this = self.done_tokens / self.total_tokens if self.total_tokens else 0.0
         return 1.0 if self.is_joining else (self.part - 1 + of_this) / self.total
 

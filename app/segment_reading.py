@@ -66,7 +66,7 @@ class SegmentReading:
     def events(self) -> Iterator[SegmentEvent]:
         """Yield progress, the tokens of the answer, and at last `Finished`; a stop ends it with that too."""
         try:
-            self._split()
+            yield from self._split()
             notes = {}
             for document in self._plan.documents:
                 notes[document] = yield from self._notes_on(document)
@@ -82,8 +82,11 @@ class SegmentReading:
 
     # Notes.
 
-    def _split(self) -> None:
+    def _split(self) -> Iterator[SegmentEvent]:
+        """Cut the documents into parts, which takes half a minute for some megabytes."""
+        self._engine.publish_reading()
         for document in self._plan.documents:
+            yield SegmentProgress(0, 0, document.title, is_splitting=True)
             self._segments[document] = split_text(document.text, self._plan.segment_tokens, self._count)
 
     def _count(self, text: str) -> int:

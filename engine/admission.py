@@ -56,9 +56,10 @@ def longer_context(needed_tokens: int, fitting_tokens: int) -> LongerContext | N
 
 @dataclass(frozen=True)
 class InSegments:
-    """Fits when the documents are read in about so many segments, one after another."""
+    """Fits when the documents, of so many tokens, are read in about so many segments, one after another."""
 
     num_segments: int
+    document_tokens: int = 0
 
 
 LEAST_SEGMENT_TOKENS = 64

@@ -18,6 +18,7 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.errors import ModelError
 from engine.events import CacheChanged, GenerationEvent, LoadProgress, PrefillProgress
+from engine.figures import Phase
 from engine.guard import Guard, GuardAction
 from engine.headroom import headroom_nbytes, taken_nbytes
 from engine.inspection import inspect_model
@@ -164,6 +165,14 @@ class Engine:
             ModelError: no model is loaded.
         """
         return self._require_session().measure(request)
+
+    def publish_reading(self) -> None:
+        """Publish that something is being made ready to be read, such as a long text that is cut.
+
+        Raises:
+            ModelError: no model is loaded.
+        """
+        self._require_session().publish(Phase.PREFILL)
 
     def turns_to_leave_out(self, request: GenerationRequest) -> int:
         """Return how many of the oldest turns of a request to leave out, so that the rest fits; 0 for none.

@@ -202,13 +202,13 @@ class Question:
         """Yield what makes the prompt fit a context of so many tokens, the milder first."""
         segments = self._segments(limit_tokens)
         if segments is not None:
-            yield InSegments(segments)
+            yield segments
         turns = turns_beyond(self.render, self.messages, int(KEPT_SHARE * limit_tokens))
         kept = without_oldest(self.messages, turns)
         if turns and len(self.render(kept)) + MIN_ANSWER_TOKENS <= limit_tokens:
             yield DropTurns(turns)
 
-    def _segments(self, limit_tokens: int) -> int | None:
+    def _segments(self, limit_tokens: int) -> InSegments | None:
         """Return in how many segments the last message's documents fit, None where that is no way.
 
         The tokens of documents are estimated by their share of the characters.
@@ -221,7 +221,8 @@ class Question:
         alone = (*system, self.messages[-1])
         num_tokens = len(self.render(alone))
         inside = num_tokens * characters // max(1, sum(len(message.content) for message in alone))
-        return num_segments(inside, num_tokens - inside, limit_tokens)
+        count = num_segments(inside, num_tokens - inside, limit_tokens)
+        return None if count is None else InSegments(count, inside)
 
     def _kv_nbytes(self, num_tokens: int) -> int:
         return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)

@@ -103,6 +103,7 @@ class ChatController(QObject):
         profile.changed.connect(self._refresh)
         engine.reply_unsaved.connect(self._unsaved.add)
         engine.reply_refused.connect(self.refused.show_unanswered)
+        engine.reply_finished.connect(lambda message: self.refused.take_speed(message.stats))
         engine.guard_acted.connect(self.session.follow_context)
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)

@@ -19,10 +19,12 @@ from engine.admission import (
     ShorterContext,
     SmallerModel,
 )
+from engine.events import GenerationStats
 from ui.admission import RefusalPanel, confirm_anyway, risk_words
 from ui.conversation_session import ConversationSession
 from ui.engine_state import EngineState
 from ui.profiles.current import CurrentProfile
+from ui.reading_time import duration_words, reading_s
 
 _TITLE = "The message does not fit"
 
@@ -78,6 +80,7 @@ class RefusedMessage(QObject):
         self._on_panel: _Refused | None = None
         self._waits_for_load: tuple[int, _Refused] | None = None
         self._is_loading = False
+        self._speed: GenerationStats | None = None
         panel.chosen.connect(self._on_choice)
         panel.again.connect(self._on_again)
         panel.anyway.connect(self._on_anyway)
@@ -117,7 +120,7 @@ class RefusedMessage(QObject):
         elif refused is not self._on_panel or self._panel.isHidden():
             # Only then: new buttons would take the focus from those that are there.
             is_unsent = refused.leaf_id is None
-            self._panel.show_refusal(_TITLE, self._without_done(refused.error), can_try_again=not is_unsent)
+            self._panel.show_refusal(_TITLE, self._for_panel(refused.error), can_try_again=not is_unsent)
         self._on_panel = refused
 
     @property
@@ -132,15 +135,21 @@ class RefusedMessage(QObject):
         if conversation_id == self._session.conversation_id:
             self.refresh()
 
-    def _without_done(self, error: AdmissionError) -> AdmissionError:
-        """Leave out reading in segments where that is how documents are read already."""
-        if self._profile.value.document_mode is not DocumentMode.SEGMENTS:
-            return error
+    def take_speed(self, stats: GenerationStats | None) -> None:
+        """Remember how fast a reply was read, for what reading in parts will take."""
+        if stats is not None and stats.prefill_tps > 0:
+            self._speed = stats
+
+    def _for_panel(self, error: AdmissionError) -> AdmissionError:
+        """Leave out reading in segments where documents are read so already; say else how long that takes."""
+        is_done = self._profile.value.document_mode is DocumentMode.SEGMENTS
+        segments = [choice for choice in error.choices if isinstance(choice, InSegments)]
+        seconds = reading_s(segments[0], self._speed) if segments and not is_done else None
         return AdmissionError(
-            str(error),
+            f"{error} To read it in parts takes {duration_words(seconds)}." if seconds else str(error),
             needed_nbytes=error.needed_nbytes,
             available_nbytes=error.available_nbytes,
-            choices=tuple(choice for choice in error.choices if not isinstance(choice, InSegments)),
+            choices=tuple(each for each in error.choices if not is_done or each not in segments),
             can_override=error.can_override,
             limit_nbytes=error.limit_nbytes,
         )

@@ -140,7 +140,7 @@ class SendCheck:
         segments = num_segments(use.attachment_tokens or 0, own, limit)
         in_parts = self._use(text, dataclasses.replace(profile, document_mode=DocumentMode.SEGMENTS))
         if segments and not in_parts.surplus_tokens:
-            yield InSegments(segments)
+            yield InSegments(segments, use.attachment_tokens or 0)
         dropped = self._use(text, dataclasses.replace(profile, overflow=Overflow.DROP))
         if dropped.left_out_turns and not dropped.surplus_tokens:
             yield DropTurns(dropped.left_out_turns)

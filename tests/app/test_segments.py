@@ -107,7 +107,7 @@ def read(
 def parts(events: Sequence[SegmentEvent]) -> list[tuple[int, int]]:
     """Return the parts that were begun, of how many."""
     begun = [(event.part, event.total) for event in events if isinstance(event, SegmentProgress)
-             and not event.is_joining and not event.total_tokens]  # fmt: skip
+             and event.part and not event.is_joining and not event.total_tokens]  # fmt: skip
     assert begun == [(number, begun[0][1]) for number in range(1, len(begun) + 1)] if begun else True
     return begun
 
@@ -149,7 +149,7 @@ def test_a_long_document_is_read_in_parts_and_then_answered(long_reply: list[Seg
     assert written(long_reply)
     assert stats.prompt_tokens + 20 <= LIMIT
     progress = [event for event in long_reply if isinstance(event, SegmentProgress)]
-    assert progress[0].words == f"Reading part 1 of {len(begun)}"
+    assert progress[1].words == f"Reading part 1 of {len(begun)}"
     assert max(event.done_tokens for event in progress) <= LIMIT
 
 
@@ -198,6 +198,8 @@ def test_the_same_question_again_does_not_read_the_parts_again(talking: Engine) 
 
 def test_notes_that_are_too_long_together_are_made_shorter(talking: Engine) -> None:
     events = read(talking, request(user("What hunts?", paper("Longer", 400))))
+    assert isinstance(events[0], SegmentProgress) and events[0].is_splitting
+    assert events[0].words.startswith("Cutting “") and events[0].share == 0
     joining = [event for event in events if isinstance(event, SegmentProgress) and event.is_joining]
     assert joining
     assert {event.words for event in joining} == {"Putting the notes together"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from app.documents.document import Document
 from app.profiles import BUILT_IN, DocumentMode, Overflow
 from app.store.records import Message, MessageState, Role
 from engine.admission import AdmissionError, LowerPrecision
+from engine.events import GenerationStats, StopReason
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
@@ -159,6 +161,21 @@ def test_a_document_that_is_too_long_can_be_read_in_segments(window: MainWindow,
     assert window.profile.value.document_mode is DocumentMode.SEGMENTS
     assert window.chat.session.messages[0].text == "What does it say?"
     assert len(window.chat.session.messages[0].attachments) == 1
+
+
+def test_reading_in_parts_tells_how_long_it_takes_once_a_speed_was_measured(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    conversation = window._store.create_conversation()
+    window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
+    window.chat.switcher.open(conversation.id)
+    ask(window, qtbot, "What does it say?")
+    assert "To read it in parts" not in said(window)
+    window.chat.refused.forget()
+    stats = GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.END)
+    window.chat.refused.take_speed(dataclasses.replace(stats, prefill_tps=10.0, decode_tps=10.0))
+    ask(window, qtbot, "What does it say?")
+    assert "To read it in parts takes about 7 minutes." in said(window)  # 400 s, and 10 s for each part
 
 
 def test_the_panel_goes_when_the_text_is_edited(window: MainWindow, qtbot: QtBot) -> None:

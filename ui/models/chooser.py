@@ -110,6 +110,10 @@ class ModelChooser(QDialog):
             column.addWidget(self._offer_row(id, id, "From Hugging Face"))
         for entry in offers:
             column.addWidget(self._offer_row(entry.id, entry.title, _describe(entry)))
+        if self._most_nbytes is not None and not (installed or offers):
+            nothing = plain_label("No model here is as small. Get another one below.", wraps=True)
+            nothing.setProperty("kind", "muted")
+            column.addWidget(nothing)
         column.addStretch(1)
         self._area.setWidget(contents)
         self._area.verticalScrollBar().setValue(position)

@@ -21,12 +21,12 @@ from app.models.library import InstalledModel
 from app.profiles import Profile
 from engine.admission import AdmissionError, Choice, LowerPrecision, ShorterContext, SmallerModel
 from engine.backend import start_backend
-from engine.budget import MIN_CONTEXT_TOKENS, LoadPlan
+from engine.budget import LoadPlan, kv_nbytes
 from engine.cancel import CancelToken
 from engine.engine import LoadedModel
 from engine.errors import OctavoError, sentence_of
 from engine.figures import latest
-from engine.headroom import headroom_nbytes
+from engine.headroom import headroom_nbytes, taken_nbytes
 from engine.kv.precision import PRESETS, KVSpec
 from engine.load_admission import LoadWish
 from engine.memory_limits import MemoryLimits
@@ -37,6 +37,7 @@ from ui.background import BackgroundJob, Report
 from ui.chat.focus_order import chain_before
 from ui.inspector.presets import PresetButtons
 from ui.models.memory_bar import MemoryBar
+from ui.models.plan_words import planned_tokens, remark
 from ui.plain_text import plain_label
 
 _CHOICES = {"16-bit": KVSpec.parse("16")} | {name.capitalize(): spec for name, spec in PRESETS.items()}
@@ -84,7 +85,7 @@ class LoadSheet(QDialog):
         self._present = present
         self._info: ModelInfo | None = None
         self._refusal: AdmissionError | None = None
-        self._available_nbytes = 0
+        self._available_nbytes = self._taken_nbytes = 0
         self._title = plain_label(model.title, wraps=True)
         self._title.setProperty("kind", "title")
         self._subtitle = plain_label("Reading the model's description…", wraps=True)
@@ -150,20 +151,20 @@ class LoadSheet(QDialog):
         self.setFixedWidth(500)
 
     def _inspect(self, path: Path) -> None:
-        limits = self._limits
-
-        def work(_cancel: CancelToken, _report: Report) -> tuple[ModelInfo, int]:
-            return inspect(path), headroom_nbytes(limits)
+        def work(_cancel: CancelToken, _report: Report) -> tuple[ModelInfo, int, int]:
+            return inspect(path), headroom_nbytes(MemoryLimits()), taken_nbytes()
 
         job = BackgroundJob(work)
         job.done.connect(self._on_inspected)
         job.failed.connect(self._on_failed)
         job.start()
 
-    def _on_inspected(self, found: tuple[ModelInfo, int]) -> None:
-        self._info, self._available_nbytes = found
+    def _on_inspected(self, found: tuple[ModelInfo, int, int]) -> None:
+        self._info, self._available_nbytes, self._taken_nbytes = found
         if self._present is not None:
-            self._available_nbytes += self._present.plan.weights_nbytes + latest().kv.total
+            given_back = self._present.plan.weights_nbytes + latest().kv.total
+            self._available_nbytes += given_back
+            self._taken_nbytes = max(0, self._taken_nbytes - given_back)
         info = self._info
         self._title.setText(info.name)
         parameters = f"{format_parameters(info.num_parameters)} parameters"
@@ -207,7 +208,13 @@ class LoadSheet(QDialog):
             return
         info = self._info.with_context(self.max_context)
         wish = LoadWish(
-            info, start_backend(), self.kv, self.max_context, self._available_nbytes, self._limits
+            info,
+            start_backend(),
+            self.kv,
+            self.max_context,
+            self._available_nbytes,
+            self._limits,
+            self._taken_nbytes,
         )
         refusal: OctavoError | None = None
         try:
@@ -215,11 +222,17 @@ class LoadSheet(QDialog):
             plan = wish.plan(anyway=False)
         except OctavoError as error:
             plan, refusal = wish.plan(anyway=True), error
+        tokens = wish.least_tokens if refusal is not None else planned_tokens(plan, self.max_context)
+        context_nbytes = kv_nbytes(info, start_backend(), self.kv, tokens)
         self._show_figures(info, plan)
-        self._bar.set_plan(plan)
+        self._values["KV cache per token"].setText(
+            f"{format_nbytes(plan.kv_nbytes_per_token)} once cold, {format_nbytes(context_nbytes // tokens)} "
+            f"over {tokens:,} tokens"
+        )
+        self._bar.set_plan(plan, tokens, context_nbytes)
         self._load.setEnabled(refusal is None)
         self._show_choices(refusal)
-        self._say(*((str(refusal), "danger") if refusal is not None else self._remark(plan)))
+        self._say(*((str(refusal), "danger") if refusal is not None else remark(plan, self.max_context)))
 
     def _show_figures(self, info: ModelInfo, plan: LoadPlan) -> None:
         where = "" if self._present is None else f" once {self._present.info.name} is ejected"
@@ -230,7 +243,7 @@ class LoadSheet(QDialog):
         values = (
             format_nbytes(plan.weights_nbytes),
             format_nbytes(info.weights_nbytes),
-            format_nbytes(plan.kv_nbytes_per_token),
+            "",
             format_nbytes(plan.usable_nbytes) + where,
             f"{plan.fitting_tokens:,} of {plan.context_tokens:,} tokens",
             f"{plan.safe_tokens:,} tokens, {share} % of the room",
@@ -247,26 +260,6 @@ class LoadSheet(QDialog):
             chain_before(self._cancel, self._choices.focus_stops)
         self._choices.setVisible(is_admission)
 
-    def _remark(self, plan: LoadPlan) -> tuple[str, str]:
-        """Return what is worth knowing of a plan that fits, and how it is coloured."""
-        if plan.fitting_tokens < plan.context_tokens:
-            return (
-                f"Memory holds {plan.fitting_tokens:,} of the {plan.context_tokens:,} tokens that the model "
-                f"was made for. A lower KV precision holds more.{_slow(plan)}",
-                "warning",
-            )
-        if self.max_context is not None and self.max_context > plan.context_tokens:
-            return (
-                f"The context limit is {self.max_context:,} tokens, and the model was made for "
-                f"{plan.context_tokens:,}.",
-                "muted",
-            )
-        if plan.unpacked_tokens is not None:
-            return _slow(plan).strip(), "warning"
-        if plan.dequantize:
-            return "On this processor the weights are kept in 32 bits, which makes it much faster.", "muted"
-        return "", "muted"
-
     def _say(self, sentence: str, kind: str) -> None:
         self._verdict.setVisible(bool(sentence))
         self._verdict.setText(sentence)
@@ -274,15 +267,3 @@ class LoadSheet(QDialog):
         self._verdict.style().unpolish(self._verdict)
         self._verdict.style().polish(self._verdict)
         self.adjustSize()
-
-
-def _slow(plan: LoadPlan) -> str:
-    """Return that weights stay packed where that is slower, and what helps, as a further sentence or none."""
-    if plan.unpacked_tokens is None:
-        return ""
-    if plan.unpacked_tokens < MIN_CONTEXT_TOKENS:
-        return " The weights stay packed, as there is no room to unpack them: much slower on this processor."
-    return (
-        " The weights stay packed for such a long context, which is much slower on this processor. A context "
-        f"limit of at most {plan.unpacked_tokens:,} tokens leaves room to unpack them."
-    )

@@ -12,16 +12,18 @@ from ui.theme import Theme
 
 
 class MemoryBar(QWidget):
-    """The memory that is available, and how much of it weights and a full context take."""
+    """The memory that is available, and how much of it weights and a context take."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._plan: LoadPlan | None = None
+        self._context = "", 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
-    def set_plan(self, plan: LoadPlan) -> None:
-        """Show `plan`."""
+    def set_plan(self, plan: LoadPlan, context_tokens: int, context_nbytes: int) -> None:
+        """Show `plan` with a context of so many tokens, whose keys and values take so many bytes."""
         self._plan = plan
+        self._context = f"{context_tokens:,} tokens", context_nbytes
         self.setAccessibleName("Memory plan")
         self.setAccessibleDescription(
             ", ".join(f"{name} {format_nbytes(size)}" for name, size, _ in self._parts())
@@ -72,6 +74,6 @@ class MemoryBar(QWidget):
             return []
         return [
             ("Weights", self._plan.weights_nbytes, "accent"),
-            ("Full context", self._plan.kv_nbytes, "info"),
+            (*self._context, "info"),
             ("Reserve", self._plan.reserve_nbytes, "text_faint"),
         ]

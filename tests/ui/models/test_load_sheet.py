@@ -68,7 +68,7 @@ def test_a_model_that_cannot_be_read_says_why_and_cannot_be_loaded(sheet: LoadSh
 
 
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(sheet: LoadSheet, tmp_path: Path) -> None:
-    sheet._on_inspected((info_of(tmp_path), 3 * GB))
+    sheet._on_inspected((info_of(tmp_path), 3 * GB, 0))
     assert not sheet._load.isEnabled()
     assert "3.0 GB can be had" in sheet._verdict.text()
     assert sheet._verdict.property("kind") == "danger"
@@ -82,14 +82,14 @@ def test_a_part_of_the_context_is_a_warning_and_a_lower_precision_holds_more(
     # At 16 bits room for 42 pages of 256 tokens: one that is open, 40 that are full and one to spare.
     weights_nbytes, reserve_nbytes, page_nbytes = round(4.4 * GB), 1 << 30, 256 * 20_480
     available_nbytes = weights_nbytes + reserve_nbytes + 42 * page_nbytes
-    sheet._on_inspected((info_of(tmp_path), available_nbytes))
+    sheet._on_inspected((info_of(tmp_path), available_nbytes, 0))
     assert sheet._load.isEnabled()
     assert sheet._values["Context that fits"].text() == f"{41 * 256:,} of 32,768 tokens"
-    assert sheet._values["KV cache per token"].text() == "20 KB"
+    assert sheet._values["KV cache per token"].text() == "20 KB once cold, 21 KB over 10,496 tokens"
     assert sheet._verdict.property("kind") == "warning"
     press(sheet, "Precise")
     assert sheet.kv == PRESETS["precise"]
-    assert sheet._values["KV cache per token"].text() == "5.8 KB"
+    assert sheet._values["KV cache per token"].text().startswith("5.8 KB once cold, ")
     assert sheet._values["Context that fits"].text() == "32,768 of 32,768 tokens"
 
 
@@ -99,7 +99,7 @@ def test_weights_that_stay_packed_are_said_so_with_the_context_that_leaves_room_
     if not backend.dequantizes:
         pytest.skip("weights stay packed on a GPU")
     # Float32 weights of 28 GB and 43 pages at 16 bits: an open one, 41 that are full and one to spare.
-    sheet._on_inspected((info_of(tmp_path), 28 * GB + (1 << 30) + 43 * 256 * 20_480))
+    sheet._on_inspected((info_of(tmp_path), 28 * GB + (1 << 30) + 43 * 256 * 20_480, 0))
     words = sheet._verdict.text()
     assert "stay packed" in words and f"at most {42 * 256:,} tokens" in words
     assert sheet._values["Context that fits"].text() == "32,768 of 32,768 tokens"
@@ -121,7 +121,7 @@ def test_a_precision_that_has_no_button_is_said_and_kept_until_one_is_pressed(
     sheet = sheet_of(model, custom)
     qtbot.addWidget(sheet)
     qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
-    sheet._on_inspected((info_of(tmp_path), 100 * GB))
+    sheet._on_inspected((info_of(tmp_path), 100 * GB, 0))
     assert sheet.kv == custom
     assert str(custom) in sheet._custom.text() and not sheet._custom.isHidden()
     press(sheet, "16-bit")
@@ -136,7 +136,7 @@ def test_a_precision_for_layers_that_the_model_lacks_is_refused_before_loading(
     sheet = sheet_of(model, KVSpec.parse("0-10:8"))
     qtbot.addWidget(sheet)
     qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
-    sheet._on_inspected((info_of(tmp_path), 100 * GB))
+    sheet._on_inspected((info_of(tmp_path), 100 * GB, 0))
     assert not sheet._load.isEnabled()
     assert "it has layers 0-9" in sheet._verdict.text()
     press(sheet, "Compact")
@@ -181,7 +181,7 @@ def limited(qtbot: QtBot, tmp_path: Path, backend: Backend) -> LoadSheet:
     sheet = sheet_of(model, KVSpec.parse("16"), max_context=12_288)
     qtbot.addWidget(sheet)
     qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
-    sheet._on_inspected((info_of(tmp_path), room_for(42)))
+    sheet._on_inspected((info_of(tmp_path), room_for(42), 0))
     return sheet
 
 
@@ -192,6 +192,10 @@ def test_a_context_limit_that_does_not_fit_is_refused_and_never_made_smaller_by_
     assert "a context of 12,288 tokens" in limited._verdict.text()
     assert limited._values["Context limit"].text() == "12,288 tokens"
     assert limited.max_context == 12_288
+    # The text, the bar and the bytes per token are about the context that was asked for.
+    size = limited._verdict.text().split(" for its weights, ")[1].split(" for a context")[0]
+    assert f"12,288 tokens {size}" in limited._bar.accessibleDescription()
+    assert limited._values["KV cache per token"].text().endswith("over 12,288 tokens")
     assert list(offered(limited)) == [
         "Use 8-bit KV cache",
         "Shorten the context to 9,472",
@@ -257,7 +261,7 @@ def test_the_safe_context_and_a_limit_that_was_set_are_shown(
     sheet = sheet_of(model, KVSpec.parse("16"), limits=limits)
     qtbot.addWidget(sheet)
     qtbot.waitUntil(lambda: sheet._verdict.text() != "", timeout=WAIT_MS)
-    sheet._on_inspected((info_of(tmp_path), 100 * GB))
+    sheet._on_inspected((info_of(tmp_path), 100 * GB, 0))
     assert sheet._values["Memory available"].text().endswith(", as set")
     # Of 50 pages two are to spare: pools grow by a sixteenth.
     assert sheet._values["Safe context"].text() == f"{48 * 256:,} tokens, 50 % of the room"
