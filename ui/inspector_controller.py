@@ -16,6 +16,8 @@ from ui.memory_watch import MemoryWatch
 from ui.notifications import Notifications
 from ui.stored_settings import StoredSettings
 
+_EXPORT = "export"
+
 
 class InspectorController(QObject):
     """Gives the panels what they show, and takes what is set in them to where it belongs.
@@ -60,6 +62,7 @@ class InspectorController(QObject):
         memory.limits_changed.connect(self._on_limits)
         memory.go_on_requested.connect(self._engine.go_on)
         memory.failed.connect(self._on_export_failed)
+        memory.export.written.connect(lambda: self._notifications.withdraw(_EXPORT))
         self._settings.changed.connect(self._take_limits)
         self._engine.guard_acted.connect(self.watch.take_action)
         self.watch.height_changed.connect(self._engine.relieve)
@@ -85,7 +88,7 @@ class InspectorController(QObject):
         self._settings.update(memory=limits)
 
     def _on_export_failed(self, error: Exception) -> None:
-        self._notifications.error("The figures could not be saved", error)
+        self._notifications.error("The figures could not be saved", error, topic=_EXPORT)
 
     def _show_held(self) -> None:
         held = self._precision.held

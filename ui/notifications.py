@@ -107,14 +107,14 @@ class Notifications(QObject):
         """Say something that asks for attention."""
         self.post(Notice(Level.WARNING, title, message))
 
-    def error(self, title: str, error: BaseException | str, details: str = "") -> None:
+    def error(self, title: str, error: BaseException | str, details: str = "", *, topic: str = "") -> None:
         """Say that something failed; an exception that is not for the user is described as unexpected."""
         if isinstance(error, BaseException):
             details = details or "".join(traceback.format_exception(error))
             message = sentence_of(error)
         else:
             message = error
-        self.post(Notice(Level.ERROR, title, message, details))
+        self.post(Notice(Level.ERROR, title, message, details, topic=topic))
 
     def install_hooks(self) -> None:
         """Make unexpected exceptions of every thread a notice and a log entry, instead of the end."""

@@ -87,7 +87,8 @@ class PrecisionFigures(QWidget):
         self._set("Per token", format_nbytes(plan.kv_nbytes_per_token))
         now = f", now {usage.effective_bits:.1f}" if usage and usage.effective_bits else ""
         self._set("Effective bits", f"{loaded.effective_bits_at(spec):.1f}{now}")
-        self._set("When full", format_nbytes(plan.kv_nbytes))
+        is_over = usage is not None and usage.nbytes > plan.kv_nbytes  # as after less memory was allowed
+        self._set("When full", "more than fits is in use" if is_over else format_nbytes(plan.kv_nbytes))
         self._set("Safe context", f"{plan.safe_tokens:,} tokens")
         is_all = plan.fitting_tokens == plan.context_tokens
         fitting = "all" if is_all else f"{plan.fitting_tokens:,} of"

@@ -19,9 +19,11 @@ class CsvExport(QWidget):
 
     Signals:
         failed: the `OctavoError` that kept them from it.
+        written: the file is there.
     """
 
     failed = Signal(object)
+    written = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -67,6 +69,7 @@ class CsvExport(QWidget):
             return
         self._said.setText(f"{len(samples):,} samples are in {path.name}.")
         self._said.show()
+        self.written.emit()
 
     def _ask(self) -> None:
         folder = QStandardPaths.writableLocation(QStandardPaths.StandardLocation.DocumentsLocation)

@@ -40,4 +40,8 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_is_said_to_be_there(
     assert isinstance(failed.args[0], OctavoError)
     assert str(tmp_path) in str(failed.args[0])
     assert panel.export.said == ""
+    with qtbot.waitSignal(panel.export.written):
+        panel.export.write(tmp_path / "memory.csv")
+    with qtbot.assertNotEmitted(panel.export.written):
+        panel.export.write(tmp_path)
     assert not panel.export._said.isVisible()
