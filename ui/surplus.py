@@ -49,7 +49,10 @@ def _size(use: ContextUse, limit_tokens: int, memory: str) -> str:
     if memory:
         return f"it has {read:,} token{'' if read == 1 else 's'}, and {limit_tokens:,} fit"
     over = read - limit_tokens
-    return f"{over:,} tokens too many" if over > 0 else "no room is left for an answer"
+    if over <= 0:
+        return "no room is left for an answer"
+    whose = "the model" if limit_tokens == use.model_tokens else "the context limit"
+    return f"{over:,} tokens too many" + (f" for {whose}" if use.model_tokens is not None else "")
 
 
 def _advice(ways: Sequence[str]) -> str:

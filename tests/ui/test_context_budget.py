@@ -78,6 +78,13 @@ def test_the_first_message_is_not_told_to_begin_anew() -> None:
     )
 
 
+@pytest.mark.parametrize(("positions", "whose"), [(LIMIT, "the model"), (32_768, "the context limit")])
+def test_what_is_too_short_is_named(positions: int, whose: str) -> None:
+    long = dataclasses.replace(use(100, 9_000), model_tokens=positions)
+    words = surplus_sentence(long, False, ())
+    assert words == f"This does not fit: 908 tokens too many for {whose}. Shorten the message."
+
+
 def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -> None:
     first = dataclasses.replace(use(0, 9_000), has_turns=False)
     words = surplus_sentence(
