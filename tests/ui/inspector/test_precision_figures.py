@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from engine.kv.precision import KV_BITS, KVSpec
 from engine.kv.usage import KVUsage
+from engine.memory_limits import MemoryLimits
 from engine.wording import format_nbytes
 from tests.app.store.samples import USAGE
 from tests.ui.conftest import figure
@@ -141,3 +142,14 @@ def test_without_a_cold_page_there_are_no_bits_to_hold(panel: PrecisionPanel) ->
     assert apart(panel) == ("", "")
     panel.set_spec(KVSpec.parse("4"))
     assert apart(panel) == ("4 bits", "no cold page yet")
+
+
+def test_a_cache_larger_than_all_that_fits_is_not_said_to_be_smaller_when_it_is_full(qtbot: QtBot) -> None:
+    panel = shown(qtbot, CUSTOM)
+    loaded = loaded_model(2, 2)
+    panel.set_model(loaded)
+    hold(panel, "8", usage())
+    assert figure(panel, "KV memory at full context") == format_nbytes(loaded.plan_at(CUSTOM).kv_nbytes)
+    panel.set_model(dataclasses.replace(loaded, limits=MemoryLimits(most_nbytes=1)))
+    hold(panel, "8", usage())
+    assert figure(panel, "KV memory at full context") == "more than fits is in use"
