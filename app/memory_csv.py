@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from app.csv_file import csv_content
-from app.output_files import write_files
+from app.output_files import error_reason, write_files
+from engine.errors import OctavoError
 from engine.memory import MemorySample
 
 COLUMNS = (
@@ -44,13 +47,8 @@ def memory_csv(samples: Sequence[MemorySample], *, is_own_process: bool = True) 
     `time` is local time, `seconds` counts from the first sample. What is not known is empty: what MLX and the
     engine say, where the samples are of another process than this one.
     """
-    offset_s = time.time() - time.monotonic()
     begun_s = samples[0].time_s if samples else 0.0
-    rows = [
-        _system_fields(sample, offset_s, begun_s) | (_engine_fields(sample) if is_own_process else {})
-        for sample in samples
-    ]
-    return csv_content(rows, COLUMNS)
+    return csv_content([_fields(sample, begun_s, is_own_process) for sample in samples], COLUMNS)
 
 
 def write_memory_csv(file: Path, samples: Sequence[MemorySample], *, is_own_process: bool = True) -> None:
@@ -62,8 +60,55 @@ def write_memory_csv(file: Path, samples: Sequence[MemorySample], *, is_own_proc
     write_files({file: lambda: memory_csv(samples, is_own_process=is_own_process)})
 
 
-def _system_fields(sample: MemorySample, offset_s: float, begun_s: float) -> dict[str, object]:
-    when = datetime.fromtimestamp(sample.time_s + offset_s)
+class MemoryCsvLog:
+    """Such a file while the samples come in: what was seen is there whatever ends the program.
+
+    Raises:
+        OctavoError: the file cannot be written; the message says why.
+    """
+
+    def __init__(self, file: Path, *, is_own_process: bool) -> None:
+        self._file = file
+        self._is_own_process = is_own_process
+        self._begun_s: float | None = None
+        with self._told():
+            self._opened = file.open("w", encoding="utf-8", newline="")
+        self._writer = csv.DictWriter(self._opened, COLUMNS)
+        try:
+            with self._told():
+                self._writer.writeheader()
+                self._opened.flush()
+        except OctavoError:
+            self.close()
+            raise
+
+    def add(self, sample: MemorySample) -> None:
+        """Write one more sample."""
+        if self._begun_s is None:
+            self._begun_s = sample.time_s
+        with self._told():
+            self._writer.writerow(_fields(sample, self._begun_s, self._is_own_process))
+            self._opened.flush()
+
+    def close(self) -> None:
+        """End the file; what could not be written by then was told when it was added."""
+        with contextlib.suppress(OSError):
+            self._opened.close()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OctavoError(f"{self._file} cannot be written: {error_reason(error)}.") from error
+
+
+def _fields(sample: MemorySample, begun_s: float, is_own_process: bool) -> dict[str, object]:
+    return _system_fields(sample, begun_s) | (_engine_fields(sample) if is_own_process else {})
+
+
+def _system_fields(sample: MemorySample, begun_s: float) -> dict[str, object]:
+    when = datetime.fromtimestamp(sample.time_s + time.time() - time.monotonic())
     return {
         "time": when.isoformat(timespec="milliseconds"),
         "seconds": round(sample.time_s - begun_s, 3),

@@ -49,9 +49,9 @@ class GuardAction:
 
 SAMPLES_UNTIL_ACTION = 2
 """Samples in a row that must be above normal: one alone is a spike."""
-PATIENCE_S = {PressureLevel.WARNING: 4.0, PressureLevel.CRITICAL: 1.0}
-"""Seconds that a step gets to work before the next one is asked for."""
-LAST_PATIENCE_S = {PressureLevel.WARNING: 10.0, PressureLevel.CRITICAL: 3.0}
+PATIENCE_S = {PressureLevel.WARNING: 4.0, PressureLevel.CRITICAL: 0.4}
+"""Seconds that a step gets to work before the next one is asked for; what is critical is over in seconds."""
+LAST_PATIENCE_S = {PressureLevel.WARNING: 10.0, PressureLevel.CRITICAL: 0.9}
 """The same before the steps from `TRIM` on, which cost the user something."""
 CALM_S = 10.0
 """Seconds of normal memory, with some to spare, after which a step is taken back."""

@@ -228,7 +228,8 @@ class MainWindow(QMainWindow):
         self.conversations.set_writing(busy_id)
         self._menus.undo_delete.setEnabled(self.chat.switcher.can_undo_delete)
         self._menus.eject.setEnabled(loaded is not None)
-        self._menus.stop.setEnabled(loading or busy_id is not None)
+        is_rebuilding = self._engine.state is EngineState.REBUILDING
+        self._menus.stop.setEnabled(loading or is_rebuilding or busy_id is not None)
         busy_title = self.chat.switcher.busy_elsewhere
         if busy_title is None:
             self.busy_bar.hide()
@@ -275,6 +276,7 @@ class MainWindow(QMainWindow):
     def _stop(self) -> None:
         self.models.stop_loading()
         self.chat.stream.stop()
+        self.precision.stop_rebuild()
 
     def _attach(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Attach documents", "", file_filter())

@@ -17,10 +17,11 @@ import click
 from app.cli.finite_range import FiniteRange
 from app.cli.output_file import OUTPUT_FILE, require_writable
 from app.cli.status_line import StatusLine
-from app.memory_csv import write_memory_csv
+from app.memory_csv import MemoryCsvLog
 from app.paths import AppPaths
 from app.running_window import window_process
 from app.settings import load_memory_limits
+from engine.errors import OctavoError
 from engine.guard import Guard, GuardStep
 from engine.memory import MemorySample, PressureLevel
 from engine.memory_limits import MemoryLimits
@@ -32,7 +33,6 @@ LONGEST_S = 366 * 24 * 3600.0
 """Longer than a year no watch is meant to last; the system's clocks have an end as well."""
 
 ASKS = {
-    GuardStep.NONE: "nothing any more",
     GuardStep.CLEAR_CACHE: "to give MLX's free buffers back",
     GuardStep.LOWER_TIERS: "to keep exact pages at fewer bits",
     GuardStep.SPILL_IDLE: "to move conversations that wait to disk",
@@ -74,7 +74,8 @@ def monitor(
         raise click.UsageError("A monitor cannot watch another one.")
     if csv_file:
         require_writable(csv_file, "--csv")
-    view = _View(shows_samples=not command, keeps_samples=csv_file is not None)
+    log = MemoryCsvLog(csv_file, is_own_process=bool(command)) if csv_file else None
+    view = _View(shows_samples=not command, log=log)
     watch = _of_this_process if command else _of_the_window
     watched, limits = watch()
     guard = Guard()
@@ -91,8 +92,8 @@ def monitor(
     finally:
         monitor.stop()
         view.end()
-        if csv_file:
-            write_memory_csv(csv_file, view.samples, is_own_process=bool(command))
+    if view.failure is not None:
+        raise view.failure
 
 
 def _of_this_process() -> tuple[Callable[[], int | None], Callable[[], MemoryLimits]]:
@@ -140,14 +141,15 @@ class _View:
     """Samples on a line that is written over, each wish of the guard on a line of its own.
 
     Attributes:
-        samples: all that were shown, where they are kept.
+        failure: why the samples could not be written any more, None while they are.
     """
 
-    def __init__(self, shows_samples: bool, keeps_samples: bool) -> None:
-        self.samples: list[MemorySample] = []
+    def __init__(self, shows_samples: bool, log: MemoryCsvLog | None) -> None:
+        self.failure: OctavoError | None = None
+        self._log = log
         self._line = StatusLine()
         self._shows_samples = shows_samples and self._line.on_terminal
-        self._keeps_samples = keeps_samples
+        self._height = GuardStep.NONE
         self._num_samples = 0
         self._num_pressed = 0
         self._least_available_nbytes = 0
@@ -159,9 +161,8 @@ class _View:
         self._count(sample)
         if changed is not None:
             self._num_changes += 1
-            self._line.clear()
-            clock = time.strftime("%H:%M:%S")
-            click.echo(f"{clock} The guard asks {ASKS[changed.height]}: {changed.reason}", err=True)
+            self._tell(_wish(self._height, changed))
+            self._height = changed.height
         if self._shows_samples:
             self._line.write(_words(sample))
 
@@ -171,12 +172,22 @@ class _View:
         self._most_process_nbytes = max(self._most_process_nbytes, sample.process_nbytes)
         self._num_samples += 1
         self._num_pressed += sample.level is not PressureLevel.NORMAL
-        if self._keeps_samples:  # a watch of days would fill the memory otherwise
-            self.samples.append(sample)
+        if self._log is not None and self.failure is None:
+            try:
+                self._log.add(sample)
+            except OctavoError as error:
+                self.failure = error
+                self._tell(f"{error} Watching goes on without it.")
+
+    def _tell(self, sentence: str) -> None:
+        self._line.clear()
+        click.echo(f"{time.strftime('%H:%M:%S')} {sentence}", err=True)
 
     def end(self) -> None:
         """Leave the line and sum up."""
         self._line.end()
+        if self._log is not None:
+            self._log.close()
         if not self._num_samples:
             click.echo("Memory could not be read. The log says why.", err=True)
             return
@@ -189,6 +200,13 @@ class _View:
             f"the guard asked for {_times(self._num_changes)}.",
             err=True,
         )
+
+
+def _wish(before: GuardStep, guard: Guard) -> str:
+    """Return what a guard asks for now, or no longer."""
+    if guard.height > before:
+        return f"The guard asks {ASKS[guard.height]}: {guard.reason}"
+    return f"The guard no longer asks {ASKS[before]}: {guard.ease}"
 
 
 def _times(count: int) -> str:

@@ -72,7 +72,7 @@ def test_each_step_has_time_to_work_before_the_next(letter: str) -> None:
     seen = heights(Guard(), samples(letter * 400, every_s=0.1))
     moved_at = [index / 10 for index in range(1, len(seen)) if seen[index] is not seen[index - 1]]
     waits = [later - earlier for earlier, later in pairwise(moved_at)]
-    shortest, before_trim = {"w": (4, 10), "c": (1, 3)}[letter]
+    shortest, before_trim = {"w": (4, 10), "c": (0.4, 0.9)}[letter]
     assert waits[:3] == pytest.approx([shortest] * 3, abs=0.15)
     assert waits[3:] == pytest.approx([before_trim] * len(waits[3:]), abs=0.15)
 

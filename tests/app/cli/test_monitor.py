@@ -100,7 +100,29 @@ def test_what_the_guard_asks_for_is_told_with_its_reason(monkeypatch: pytest.Mon
 
 
 def test_every_step_has_its_words() -> None:
-    assert set(ASKS) == set(GuardStep)
+    assert set(ASKS) == set(GuardStep) - {GuardStep.NONE}
+
+
+def test_a_guard_that_comes_down_asks_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    class PassingShortage:
+        def __init__(self, watched: object) -> None:
+            self._count = 0
+
+        def __call__(self) -> MemoryReading:
+            self._count += 1
+            free = 300 * MB if self._count <= 2 else 9_000 * MB
+            return reading(time_s=self._count * 20.0, available_nbytes=free)
+
+    monkeypatch.setattr("app.cli.monitor.MemorySensor", PassingShortage)
+    output = run("--interval", "0.1", "--duration", "0.8").output
+    assert f"The guard no longer asks {ASKS[GuardStep.CLEAR_CACHE]}: 9.0 of the 16.0 GB" in output
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_disk_that_is_full_is_told_at_once_and_ends_in_a_failure() -> None:
+    result = run("--interval", "0.1", "--duration", "0.35", "--csv", "/dev/full")
+    assert "/dev/full cannot be written: No space left on device." in str(result.exception or result.output)
+    assert result.exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -139,3 +161,17 @@ def test_ctrl_c_ends_it_with_the_file_whole(tmp_path: Path, number: signal.Signa
     written = rows(file)
     assert written
     assert all(None not in row.values() and row["level"] for row in written)
+
+
+def test_what_was_seen_before_a_kill_is_in_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "memory.csv"
+    terminal, other_end = os.openpty()
+    command = [*app_command(), "monitor", "--interval", "0.1", "--csv", str(file)]
+    with subprocess.Popen(command, stderr=other_end) as child:
+        os.close(other_end)
+        shown = b""
+        while b"memory are free" not in shown:
+            shown += os.read(terminal, 1000)
+        child.kill()
+    os.close(terminal)
+    assert rows(file)[0]["level"] == "normal"

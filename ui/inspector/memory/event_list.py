@@ -18,7 +18,7 @@ class GuardEventList(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._empty = plain_label("Memory was never short. Nothing had to be given up.", wraps=True)
+        self._empty = plain_label("So far nothing that counts had to be given up.", wraps=True)
         self._empty.setProperty("kind", "muted")
         self._times = [plain_label() for _ in range(_SHOWN)]
         self._sentences = [plain_label(wraps=True) for _ in range(_SHOWN)]

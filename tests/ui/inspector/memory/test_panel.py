@@ -144,7 +144,7 @@ def test_nothing_is_said_of_memory_that_was_not_measured(qtbot: QtBot) -> None:
     assert figure(panel, "Memory pressure") == "Not measured yet"
     assert {text for _, text in panel.legend.rows} == {"–"}
     assert panel.events.lines == []
-    assert "Nothing had to be given up." in words(panel.events)
+    assert "So far nothing that counts had to be given up." in words(panel.events)
     assert not button(panel, "Export as CSV…").isEnabled()
     qtbot.keyClick(panel.curve, Qt.Key.Key_Left)
     assert panel.curve.read is None
