@@ -90,7 +90,7 @@ class LoadWish:
             f"{self.info.name} needs {wanted}: {format_nbytes(packed.weights_nbytes)} for its weights, "
             f"{format_nbytes(context)} for a context of {self.least_tokens:,} tokens and "
             f"{format_nbytes(plan.reserve_nbytes)} to work in. {there} can be had now. "
-            f"{more}.",
+            f"{more}.{_less_reserve(needed, plan)}",
             needed_nbytes=needed,
             available_nbytes=plan.usable_nbytes,
             choices=choices,
@@ -120,6 +120,13 @@ class LoadWish:
 
     def _kv_nbytes(self, kv: KVSpec) -> int:
         return kv_nbytes(self.info, self.backend, kv, self.least_tokens)
+
+
+def _less_reserve(needed_nbytes: int, plan: LoadPlan) -> str:
+    """Return where to keep less free, where only that is in the way."""
+    if needed_nbytes - plan.reserve_nbytes > plan.usable_nbytes:
+        return ""
+    return " It fits with less kept free to work in, which is set in the Memory panel under Limits."
 
 
 def _whatever_is_closed(choices: Sequence[Choice]) -> str:

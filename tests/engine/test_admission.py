@@ -26,8 +26,10 @@ from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.events import Finished
 from engine.headroom import CacheRoom, headroom_nbytes
+from engine.inspection import inspect_model
 from engine.kv.precision import KVSpec
-from engine.memory_limits import MemoryLimits
+from engine.load_admission import LoadWish
+from engine.memory_limits import RESERVE_NBYTES, MemoryLimits
 from engine.model import ChatMessage
 from engine.spans import DocumentRange
 from engine.turns import without_oldest
@@ -271,6 +273,18 @@ def test_weights_that_do_not_fit_leave_a_smaller_model(
     assert smaller.weights_nbytes == pytest.approx(min(room - room / 50, weights - 1), abs=1)
     set_room(weights + nbytes(engine, EXACT, 512))
     load(engine, path)
+
+
+@pytest.mark.parametrize(("reserve", "is_named"), [(RESERVE_NBYTES, True), (0, False)])
+def test_what_is_kept_free_is_named_where_only_that_is_in_the_way(
+    path: Path, backend: Backend, reserve: int, is_named: bool
+) -> None:
+    info = inspect_model(path)
+    free = RESERVE_NBYTES // 2 if reserve else 1
+    wish = LoadWish(info, backend, FOUR, None, free, MemoryLimits(reserve_nbytes=reserve))
+    with pytest.raises(AdmissionError) as refused:
+        wish.plan(anyway=False)
+    assert ("less kept free" in str(refused.value)) is is_named
 
 
 def test_the_weights_stay_packed_where_the_context_asked_for_would_not_fit_otherwise(
