@@ -41,27 +41,28 @@ COLUMNS = (
 )
 
 
-def memory_csv(samples: Sequence[MemorySample], *, is_own_process: bool = True) -> bytes:
+def memory_csv(samples: Sequence[MemorySample]) -> bytes:
     """Return a line for each sample, in order, below one with the names of the columns.
 
-    `time` is local time, `seconds` counts from the first sample. What is not known is empty: what MLX and the
-    engine say, where the samples are of another process than this one.
+    `time` is local time, `seconds` counts from the first sample. What is not known is empty.
     """
     begun_s = samples[0].time_s if samples else 0.0
-    return csv_content([_fields(sample, begun_s, is_own_process) for sample in samples], COLUMNS)
+    return csv_content([_fields(sample, begun_s, True) for sample in samples], COLUMNS)
 
 
-def write_memory_csv(file: Path, samples: Sequence[MemorySample], *, is_own_process: bool = True) -> None:
+def write_memory_csv(file: Path, samples: Sequence[MemorySample]) -> None:
     """Write such a file whole, or leave what was there.
 
     Raises:
         OctavoError: it cannot be written; the message says why.
     """
-    write_files({file: lambda: memory_csv(samples, is_own_process=is_own_process)})
+    write_files({file: lambda: memory_csv(samples)})
 
 
 class MemoryCsvLog:
     """Such a file while the samples come in: what was seen is there whatever ends the program.
+
+    What MLX and the engine say is left empty where the samples are of another process than this one.
 
     Raises:
         OctavoError: the file cannot be written; the message says why.

@@ -62,13 +62,6 @@ class HeldSequences:
         """Bytes that idle sequences take in memory."""
         return sum(held.cache.nbytes for held in self._idle_in_memory())
 
-    def nbytes_of(self, conversation_id: int) -> int:
-        """Return the bytes that a conversation's sequence takes in memory, or will when it is taken."""
-        held = self._held.get(conversation_id)
-        if held is None:
-            return 0
-        return held.nbytes if held.spilled else held.cache.nbytes
-
     @property
     def memory_nbytes(self) -> int:
         """Bytes that all sequences take in memory."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from app.memory_csv import COLUMNS, memory_csv, write_memory_csv
+from app.memory_csv import COLUMNS, MemoryCsvLog, memory_csv, write_memory_csv
 from engine.errors import OctavoError
 from engine.figures import EngineFigures, KVBytes, Phase
 from engine.memory import MemorySample, PressureLevel
@@ -65,8 +65,11 @@ def test_what_is_not_known_is_empty() -> None:
     assert row["stalled_share"] == row["compressed_nbytes"] == ""
 
 
-def test_of_another_process_neither_mlx_nor_the_engine_is_known() -> None:
-    (row,) = rows(memory_csv([FULL], is_own_process=False))
+def test_of_another_process_neither_mlx_nor_the_engine_is_known(tmp_path: Path) -> None:
+    log = MemoryCsvLog(tmp_path / "memory.csv", is_own_process=False)
+    log.add(FULL)
+    (row,) = rows((tmp_path / "memory.csv").read_bytes())
+    log.close()
     assert row["process_nbytes"] == "7"
     assert {value for name, value in row.items() if name.startswith(("mlx", "kv", "planned"))} == {""}
     assert row["phase"] == row["weights_nbytes"] == ""

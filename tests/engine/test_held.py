@@ -35,6 +35,14 @@ def in_memory(held: HeldSequences, *conversation_ids: int) -> list[int]:
     return [one for one in conversation_ids if one in held._held and not held._held[one].cache.is_outside]
 
 
+def nbytes_of(held: HeldSequences, conversation_id: int) -> int:
+    """Bytes that a conversation takes in memory, or took before it was spilled; 0 where it was given up."""
+    one = held._held.get(conversation_id)
+    if one is None:
+        return 0
+    return one.nbytes if one.spilled else one.cache.nbytes
+
+
 def files(root: Path) -> list[Path]:
     return sorted(root.rglob("*.pages"))
 
@@ -58,20 +66,20 @@ def test_a_conversation_that_is_not_held_is_none_and_leaves_nothing_in_hand(tmp_
 
 def test_what_is_idle_is_all_but_the_one_in_hand(tmp_path: Path) -> None:
     held = held_with(tmp_path, 100, 150, 200)
-    assert held.idle_nbytes == held.nbytes_of(1) + held.nbytes_of(2)
+    assert held.idle_nbytes == nbytes_of(held, 1) + nbytes_of(held, 2)
     held.take(1)
-    assert held.idle_nbytes == held.nbytes_of(2) + held.nbytes_of(3)
+    assert held.idle_nbytes == nbytes_of(held, 2) + nbytes_of(held, 3)
 
 
 def test_spilled_sequences_come_back_when_they_are_taken(tmp_path: Path) -> None:
     held = held_with(tmp_path, 200, 150, 100)
-    before, idle, expected = active_nbytes(), held.idle_nbytes, held.nbytes_of(1)
+    before, idle, expected = active_nbytes(), held.idle_nbytes, nbytes_of(held, 1)
     freed = held.spill_idle()
     assert freed == idle
     assert before - active_nbytes() > 0.95 * freed
     assert held.idle_nbytes == 0
     assert in_memory(held, 1, 2, 3) == [3]
-    assert held.nbytes_of(1) == expected
+    assert nbytes_of(held, 1) == expected
     cache = held.take(1)
     assert cache is not None and holds_exactly(cache, text(200))
     assert held.counters == PageCounters(spills=5, restores=3)
@@ -82,9 +90,9 @@ def test_the_one_that_was_in_hand_longest_ago_goes_first(tmp_path: Path) -> None
     held = held_with(tmp_path, 100, 100, 100, 100)
     held.take(1)
     held.take(2)
-    assert held.make_room(1) == held.nbytes_of(3)
+    assert held.make_room(1) == nbytes_of(held, 3)
     assert in_memory(held, 1, 2, 3, 4) == [1, 2, 4]
-    assert held.make_room(1) == held.nbytes_of(4)
+    assert held.make_room(1) == nbytes_of(held, 4)
     assert in_memory(held, 1, 2, 3, 4) == [1, 2]
 
 
@@ -92,19 +100,19 @@ def test_no_more_goes_than_is_needed_and_never_the_one_in_hand(tmp_path: Path) -
     held = held_with(tmp_path, 100, 100, 100)
     assert held.make_room(0) == 0
     assert in_memory(held, 1, 2, 3) == [1, 2, 3]
-    assert held.make_room(1 << 40) == held.nbytes_of(1) + held.nbytes_of(2)
+    assert held.make_room(1 << 40) == nbytes_of(held, 1) + nbytes_of(held, 2)
     assert in_memory(held, 1, 2, 3) == [3]
     assert held.make_room(1 << 40) == 0
 
 
 def test_the_one_in_hand_goes_too_when_another_is_about_to_be_taken(tmp_path: Path) -> None:
     held = held_with(tmp_path, 100, 150)
-    assert held.make_room(1 << 40, conversation_id=1) == held.nbytes_of(2)
+    assert held.make_room(1 << 40, conversation_id=1) == nbytes_of(held, 2)
     assert held.in_hand is None
     assert in_memory(held, 1, 2) == [1]
     cache = held.take(2)
     assert cache is not None and holds_exactly(cache, text(150))
-    assert held.memory_nbytes == held.nbytes_of(1) + held.nbytes_of(2)
+    assert held.memory_nbytes == nbytes_of(held, 1) + nbytes_of(held, 2)
 
 
 def test_a_conversation_that_goes_on_after_coming_back_can_leave_again(tmp_path: Path) -> None:
@@ -176,11 +184,11 @@ def test_a_stop_on_the_way_to_the_disk_leaves_the_sequence_in_memory(tmp_path: P
 def test_a_stop_on_the_way_back_leaves_the_sequence_on_the_disk(tmp_path: Path, call: int) -> None:
     held = held_with(tmp_path, 200, 100)
     held.spill_idle()
-    outside, expected = active_nbytes(), held.nbytes_of(1)
+    outside, expected = active_nbytes(), nbytes_of(held, 1)
     with pytest.raises(Cancelled):
         held.take(1, stop_at(call))
     assert held.in_hand is None and active_nbytes() == outside
-    assert held.nbytes_of(1) == expected and len(files(tmp_path)) == 1
+    assert nbytes_of(held, 1) == expected and len(files(tmp_path)) == 1
     cache = held.take(1)
     assert cache is not None and holds_exactly(cache, text(200))
     assert held.counters == PageCounters(spills=3, restores=3)
@@ -202,7 +210,7 @@ def test_what_does_not_come_back_whole_is_given_up_and_logged_once(
         assert held.take(1) is None
     assert held.counters == PageCounters(spills=3, evictions=3)
     assert len(caplog.records) == 1
-    assert held.nbytes_of(1) == 0
+    assert nbytes_of(held, 1) == 0
     held.keep(1, cache_of(SPEC, 30))
     assert held.in_hand is not None and holds_exactly(held.in_hand, text(30))
 
