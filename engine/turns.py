@@ -30,12 +30,18 @@ def turn_starts(messages: Sequence[ChatMessage]) -> list[int]:
     ]
 
 
-def without_oldest(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
-    """Return the messages without so many of the oldest turns; what precedes the first turn stays."""
+def without_turns(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
+    """Return the messages without so many of the oldest turns, at most all; what precedes the first stays."""
     starts = turn_starts(messages)
     if num_turns <= 0 or not starts:
         return tuple(messages)
-    return (*messages[: starts[0]], *messages[starts[min(num_turns, len(starts) - 1)] :])
+    stop = starts[num_turns] if num_turns < len(starts) else len(messages)
+    return (*messages[: starts[0]], *messages[stop:])
+
+
+def without_oldest(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
+    """Return the same, but for the last turn, which always stays."""
+    return without_turns(messages, min(num_turns, len(turn_starts(messages)) - 1))
 
 
 def turns_beyond(render: Render, messages: Sequence[ChatMessage], most_tokens: int) -> int:

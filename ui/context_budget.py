@@ -13,7 +13,7 @@ from app.store.records import Attachment, Message
 from engine.engine import LoadedModel
 from engine.model import ChatMessage
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from engine.turns import KEPT_SHARE, turn_starts
+from engine.turns import KEPT_SHARE, turn_starts, without_turns
 from ui.token_counts import TokenCounts
 
 
@@ -145,7 +145,7 @@ class _Asked:
 
     def without(self, num_turns: int) -> ContextUse:
         """Return what it takes without so many of the oldest turns."""
-        rest = without_first_turns(self.history, num_turns)
+        rest = without_turns(self.history, num_turns)
         has_system_prompt = bool(rest) and rest[0].role == "system"
         num_messages = len(rest) - has_system_prompt
         template = self.loaded.template
@@ -188,15 +188,6 @@ class _Asked:
             for document in message.documents
         ]
         return sum(self.counts.count(text) or 0 for text in texts)
-
-
-def without_first_turns(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
-    """Return messages without so many of the first turns; a system prompt before them stays."""
-    starts = turn_starts(messages)
-    if not num_turns:
-        return tuple(messages)
-    stop = starts[num_turns] if num_turns < len(starts) else len(messages)
-    return (*messages[: starts[0]], *messages[stop:])
 
 
 def context_note(use: ContextUse, profile: Profile) -> str:
