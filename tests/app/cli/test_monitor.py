@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 import csv
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -143,11 +145,9 @@ def test_what_cannot_be_watched_is_refused(arguments: list[str], told: str) -> N
     assert told in result.output
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_ends_it_with_the_file_whole(tmp_path: Path, number: signal.Signals) -> None:
-    """The monitor is known to wait when its first sample is on standard error, a terminal of its own."""
-    file = tmp_path / "memory.csv"
+@contextlib.contextmanager
+def watching(file: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A monitor that waits, as its first sample is on standard error, a terminal of its own."""
     terminal, other_end = os.openpty()
     command = [*app_command(), "monitor", "--interval", "0.1", "--csv", str(file)]
     with subprocess.Popen(command, stderr=other_end) as child:
@@ -155,9 +155,17 @@ def test_ctrl_c_ends_it_with_the_file_whole(tmp_path: Path, number: signal.Signa
         shown = b""
         while b"memory are free" not in shown:
             shown += os.read(terminal, 1000)
+        yield child
+    os.close(terminal)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_it_with_the_file_whole(tmp_path: Path, number: signal.Signals) -> None:
+    file = tmp_path / "memory.csv"
+    with watching(file) as child:
         child.send_signal(number)
         assert child.wait(30) == 0
-    os.close(terminal)
     written = rows(file)
     assert written
     assert all(None not in row.values() and row["level"] for row in written)
@@ -165,13 +173,6 @@ def test_ctrl_c_ends_it_with_the_file_whole(tmp_path: Path, number: signal.Signa
 
 def test_what_was_seen_before_a_kill_is_in_the_file(tmp_path: Path) -> None:
     file = tmp_path / "memory.csv"
-    terminal, other_end = os.openpty()
-    command = [*app_command(), "monitor", "--interval", "0.1", "--csv", str(file)]
-    with subprocess.Popen(command, stderr=other_end) as child:
-        os.close(other_end)
-        shown = b""
-        while b"memory are free" not in shown:
-            shown += os.read(terminal, 1000)
+    with watching(file) as child:
         child.kill()
-    os.close(terminal)
     assert rows(file)[0]["level"] == "normal"
