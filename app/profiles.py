@@ -19,10 +19,14 @@ _Choice = TypeVar("_Choice", bound=enum.Enum)
 class Overflow(enum.Enum):
     """What happens when a conversation outgrows its context."""
 
+    SUMMARIZE = "summarize"
+    """Old turns are replaced by a summary in what the model reads. The conversation keeps them."""
+    DROP = "drop"
+    """Old turns are left out of what the model reads. The conversation keeps them, and says so."""
     ASK = "ask"
     """The message is not sent; the user chooses what to do."""
-    DROP = "drop"
-    """The oldest turns are left out of what the model reads. The conversation keeps them, and says so."""
+    OFF = "off"
+    """Nothing is done before the context is full; then a message is refused."""
 
 
 class DocumentMode(enum.Enum):
@@ -45,6 +49,8 @@ class Profile:
         max_context: tokens of prompt and answer together at most; None for what the model and memory give.
         overflow: what happens beyond that.
         document_mode: how documents are read.
+        trim_at: the share of the context beyond which `overflow` is due, 0 to 1.
+        keep_ratio: the share of the context that stays then.
     """
 
     name: str
@@ -52,6 +58,8 @@ class Profile:
     max_context: int | None
     overflow: Overflow
     document_mode: DocumentMode
+    trim_at: float = 1.0
+    keep_ratio: float = 0.6
 
 
 CUSTOM = "Custom"

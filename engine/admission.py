@@ -90,6 +90,13 @@ class DropTurns:
 
 
 @dataclass(frozen=True)
+class SummarizeTurns:
+    """Fits when so many old turns are replaced by a summary that the model writes."""
+
+    num_turns: int
+
+
+@dataclass(frozen=True)
 class SmallerModel:
     """Fits with a model of at most so many bytes of weights in memory."""
 
@@ -97,7 +104,14 @@ class SmallerModel:
 
 
 Choice = (
-    LongerContext | PackedWeights | LowerPrecision | ShorterContext | InSegments | DropTurns | SmallerModel
+    LongerContext
+    | PackedWeights
+    | LowerPrecision
+    | ShorterContext
+    | InSegments
+    | SummarizeTurns
+    | DropTurns
+    | SmallerModel
 )
 
 

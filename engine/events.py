@@ -72,7 +72,8 @@ class GenerationStats:
     `KVSpec` writes it, `kv_usage` what is held, None for a reply that was stored before that was known or for
     which nothing was read, and `kv_note` a sentence where some layers could not take that precision.
     `left_out_turns` are the oldest turns that the model did not read, or no longer has. `segments` are the
-    parts in which documents were read that did not fit whole, 0 where all was read at once.
+    parts in which documents were read that did not fit whole, 0 where all was read at once. `reread_note`
+    says in a sentence why text of earlier turns was read again, where some was.
     """
 
     prompt_tokens: int
@@ -88,6 +89,7 @@ class GenerationStats:
     kv_note: str | None = None
     left_out_turns: int = 0
     segments: int = 0
+    reread_note: str | None = None
 
     @classmethod
     def of_nothing(cls, kv: KVSpec, reason: StopReason) -> GenerationStats:
@@ -126,10 +128,23 @@ class TurnsLeftOut:
 
 
 @dataclass(frozen=True)
+class ContextShortened:
+    """Memory was short, and `GenerationRequest.shorter` is what the reply goes on with.
+
+    Attributes:
+        num_tokens: tokens that left the context.
+    """
+
+    num_tokens: int
+
+
+@dataclass(frozen=True)
 class Finished:
     """The last event of a reply."""
 
     stats: GenerationStats
 
 
-GenerationEvent = PrefillProgress | Token | CacheChanged | GuardAction | TurnsLeftOut | Finished
+GenerationEvent = (
+    PrefillProgress | Token | CacheChanged | GuardAction | TurnsLeftOut | ContextShortened | Finished
+)

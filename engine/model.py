@@ -26,12 +26,14 @@ class ChatMessage:
     Attributes:
         role: whose it is.
         content: its words, those of its documents included.
-        documents: where these stand in it, in order.
+        documents: where these stand in it, in order; summaries count as such.
+        key: which message of the conversation it is, empty where that is not told.
     """
 
     role: Role
     content: str
     documents: tuple[DocumentRange, ...] = ()
+    key: str = ""
 
 
 class Model:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engine.admission import Choice, DropTurns, InSegments, LongerContext, LowerPrecision, PackedWeights
+from engine.admission import (
+    Choice,
+    DropTurns,
+    InSegments,
+    LongerContext,
+    LowerPrecision,
+    PackedWeights,
+    SummarizeTurns,
+)
 
 _WORDS = {
     LongerContext: "allow a longer context",
     PackedWeights: "load the model again with packed weights",
     LowerPrecision: "choose a lower KV precision",
     InSegments: "read documents in parts",
+    SummarizeTurns: "summarize old turns",
     DropTurns: "leave old turns out",
 }
 

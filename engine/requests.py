@@ -69,10 +69,15 @@ def _plan(
 
 @dataclass(frozen=True)
 class PromptSize:
-    """Tokens of the prompt that a request makes, and of the context that there is for prompt and answer."""
+    """Tokens of the prompt that a request makes, and of the context that there is for prompt and answer.
+
+    Attributes:
+        unread_tokens: those of the prompt that would have to be read, given what is held.
+    """
 
     num_tokens: int
     limit_tokens: int
+    unread_tokens: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,12 @@ class GenerationRequest:
         may_trim: whether the oldest turns may leave the context while memory is short.
         left_out_turns: the oldest turns of the conversation that `messages` lack. What the cache holds of
             them is taken out of it, and what follows them is not read again.
+        answer_key: the key that the answer will have as a message.
+        shorter: the same conversation without what may leave it while memory is short, which happens without
+            reading; empty where nothing may.
+        pinned: keys of what stays a tier higher in precision.
+        is_aside: whether the conversation goes on afterwards as if this had not been asked. What is held of
+            it is read from, not changed.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -99,3 +110,7 @@ class GenerationRequest:
     anyway: bool = False
     may_trim: bool = False
     left_out_turns: int = 0
+    answer_key: str = ""
+    shorter: tuple[ChatMessage, ...] = ()
+    pinned: frozenset[str] = frozenset()
+    is_aside: bool = False

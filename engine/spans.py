@@ -30,11 +30,16 @@ _MARKER_WORDS = 3
 
 @dataclass(frozen=True)
 class DocumentRange:
-    """Where a document stands in the content of a message: characters `start` to `stop`."""
+    """Where a document, or the summary of what was left out before, stands in the content of a message.
+
+    Characters `start` to `stop`. `key` and `kind` are those of the `TextSpan` that it becomes.
+    """
 
     title: str
     start: int
     stop: int
+    key: str = ""
+    kind: SpanKind = SpanKind.DOCUMENT
 
 
 @dataclass(frozen=True)

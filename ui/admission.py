@@ -27,6 +27,7 @@ from engine.admission import (
     PackedWeights,
     ShorterContext,
     SmallerModel,
+    SummarizeTurns,
 )
 from engine.wording import format_nbytes
 from ui.chat.flow_layout import FlowLayout
@@ -77,6 +78,9 @@ def choice_words(choice: Choice) -> tuple[str, str]:
                 "Read in 1 part" if count == 1 else f"Read in about {count:,} parts",
                 "Documents are read part by part, with notes on each; the answer comes from the notes.",
             )
+        case SummarizeTurns(count):
+            turns = "the oldest turn" if count == 1 else f"{count} old turns"
+            return f"Summarize {turns}", "The model reads a summary of them; the conversation keeps them."
         case DropTurns(count):
             turns = "the oldest turn" if count == 1 else f"the {count} oldest turns"
             return f"Leave out {turns}", "The model no longer reads them; the conversation keeps them."

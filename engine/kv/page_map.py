@@ -15,6 +15,7 @@ class SpanKind(enum.Enum):
     DOCUMENT = "document"
     USER = "question"
     ASSISTANT = "answer"
+    SUMMARY = "summary"
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,15 @@ class TextSpan:
         title: a document's name, or the beginning of a message.
         start: index of its first token among the tokens of the prompt.
         stop: index behind its last token.
+        key: which message, document or summary of the conversation it is, empty where that is not told. What
+            has the same key has the same words.
     """
 
     kind: SpanKind
     title: str
     start: int
     stop: int
+    key: str = ""
 
 
 @dataclass(frozen=True)

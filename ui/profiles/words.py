@@ -5,9 +5,19 @@ from __future__ import annotations
 from app.profiles import DocumentMode, Overflow, Profile
 from engine.kv.precision import KVSpec
 
-OVERFLOW_WORDS = {Overflow.ASK: "Ask what to do", Overflow.DROP: "Drop the oldest turns"}
+OVERFLOW_WORDS = {
+    Overflow.SUMMARIZE: "Summarize old turns",
+    Overflow.DROP: "Drop old turns",
+    Overflow.ASK: "Ask what to do",
+    Overflow.OFF: "Off",
+}
 DOCUMENT_WORDS = {DocumentMode.WHOLE: "Read whole", DocumentMode.SEGMENTS: "In parts where too long"}
-_OVERFLOW_PARTS = {Overflow.ASK: "asks when full", Overflow.DROP: "drops the oldest turns"}
+_OVERFLOW_PARTS = {
+    Overflow.SUMMARIZE: "summarizes old turns",
+    Overflow.DROP: "drops old turns",
+    Overflow.ASK: "asks when full",
+    Overflow.OFF: "no trimming",
+}
 
 
 def description(profile: Profile) -> str:

@@ -1,0 +1,117 @@
+"""What is stored of a conversation's context, as plain data.
+
+The messages of a conversation never change, so an *item* of the context is named by a key: `m12` for a
+message, `a7` for an attachment, `s3` for a summary.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+def message_key(message_id: int) -> str:
+    """Return the key of a message."""
+    return f"m{message_id}"
+
+
+def attachment_key(attachment_id: int) -> str:
+    """Return the key of a document beside a message."""
+    return f"a{attachment_id}"
+
+
+def summary_key(summary_id: int) -> str:
+    """Return the key of a summary."""
+    return f"s{summary_id}"
+
+
+class SummarySource(enum.Enum):
+    """Who wrote a summary."""
+
+    MODEL = "model"
+    EXTRACT = "extract"
+    """Sentences of the text itself, chosen by rules, where the model could not write one."""
+
+
+class SummaryState(enum.Enum):
+    """What a summary is for."""
+
+    PREPARED = "prepared"
+    """It was written before it is needed and replaces nothing yet."""
+    USED = "used"
+    """It stands for what it covers, wherever all of that is on the path."""
+    RETIRED = "retired"
+    """It was taken back; what it covers is read itself again."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A summary of some items; only its state ever changes.
+
+    Attributes:
+        id: of its row; 0 before it is stored.
+        text: its words.
+        covers: keys of the messages, or of the attachments, that it stands for, those of the summaries that
+            it replaced included. A message counts with its documents.
+        source: who wrote it.
+        note: a sentence that says why it is an extract, empty for one of the model's.
+        model: the name of the model that wrote it, empty for an extract.
+        source_tokens: tokens of what was in the context in its place.
+        num_tokens: its own tokens, as counted when it was written.
+        state: what it is for.
+    """
+
+    id: int
+    text: str
+    covers: tuple[str, ...]
+    source: SummarySource
+    note: str
+    model: str
+    source_tokens: int
+    num_tokens: int
+    state: SummaryState
+
+    @property
+    def key(self) -> str:
+        """Its key."""
+        return summary_key(self.id)
+
+
+@dataclass(frozen=True)
+class ItemMark:
+    """What the user or a trim has set for a message or an attachment.
+
+    Attributes:
+        key: which one.
+        is_pinned: whether it always stays in the context.
+        is_dropped: whether the model does not read it.
+    """
+
+    key: str
+    is_pinned: bool = False
+    is_dropped: bool = False
+
+
+@dataclass(frozen=True)
+class ContextChange:
+    """A change of a ledger: marks that replace those of the same keys, and new states of summaries.
+
+    What it does has an inverse of the same form, so that everything can be undone.
+    """
+
+    marks: tuple[ItemMark, ...] = ()
+    summaries: tuple[tuple[int, SummaryState], ...] = ()
+
+
+@dataclass(frozen=True)
+class LedgerRows:
+    """All that is stored of a conversation's context.
+
+    Attributes:
+        marks: by key; an item without one is in the context and not pinned.
+        summaries: all of them, oldest first.
+    """
+
+    marks: Mapping[str, ItemMark] = field(default_factory=dict)
+    summaries: tuple[Summary, ...] = ()
