@@ -16,6 +16,7 @@ import mlx.core as mx
 from engine import telling
 from engine.backend import Backend
 from engine.cancel import CancelToken
+from engine.context_usage import ContextUsage
 from engine.errors import ModelError
 from engine.events import CacheChanged, GenerationEvent, LoadProgress, PrefillProgress
 from engine.figures import Phase
@@ -236,6 +237,29 @@ class Engine:
             Cancelled: the user stopped it; what was read again until then is held, the rest is forgotten.
         """
         return self._require_session().rebuild(cancel)
+
+    def settle(self, request: GenerationRequest) -> CacheChanged | None:
+        """Take out of the conversation in hand what a request's messages lack, and give the memory back.
+
+        Between replies, as when the user leaves a turn out; the messages may end with an answer. Nothing is
+        read: what they have and the conversation lacks waits for the next reply. Returns None where nothing
+        changes, or where another conversation is in hand.
+
+        Raises:
+            ModelError: the template refuses the messages in every form.
+        """
+        return None if self._session is None else self._session.settle(request)
+
+    def context_usage(self) -> ContextUsage | None:
+        """Return what the parts of the conversation in hand take, None where there is none."""
+        return None if self._session is None else self._session.context_usage()
+
+    def positions_left(self, conversation_id: int) -> int | None:
+        """Return how many more tokens the model has positions for, None where nothing is held in memory.
+
+        Text that was taken out leaves its positions unused: `rebuild` brings them back.
+        """
+        return None if self._session is None else self._session.positions_left(conversation_id)
 
     def page_map(self) -> PageMap | None:
         """Return the pages of the conversation in hand, None where there is none."""

@@ -14,6 +14,7 @@ from engine.model_info import ModelInfo
 from engine.sampling import SamplingParams
 from engine.template_cost import TemplateTokens
 from engine.tokens import TokenCounter
+from engine.turns import KEPT_SHARE
 
 _NO_LIMITS = MemoryLimits()
 
@@ -100,6 +101,8 @@ class GenerationRequest:
         pinned: keys of what stays a tier higher in precision.
         is_aside: whether the conversation goes on afterwards as if this had not been asked. What is held of
             it is read from, not changed.
+        keep_ratio: the share of the context that leaving turns out brings it down to, for what is offered
+            where it does not fit.
     """
 
     messages: tuple[ChatMessage, ...]
@@ -114,3 +117,4 @@ class GenerationRequest:
     shorter: tuple[ChatMessage, ...] = ()
     pinned: frozenset[str] = frozenset()
     is_aside: bool = False
+    keep_ratio: float = KEPT_SHARE

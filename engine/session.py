@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engine import telling
 from engine.cancel import CancelToken
+from engine.context_usage import ContextUsage
 from engine.errors import Cancelled
 from engine.events import (
     CacheChanged,
@@ -254,6 +255,19 @@ class Session:
                     yield event
         finally:
             self.publish(Phase.IDLE)
+
+    def settle(self, request: GenerationRequest) -> CacheChanged | None:
+        """Do what `Engine.settle` says."""
+        return None
+
+    def context_usage(self) -> ContextUsage | None:
+        """Do what `Engine.context_usage` says."""
+        return None
+
+    def positions_left(self, conversation_id: int) -> int | None:
+        """Do what `Engine.positions_left` says."""
+        cache = self._held.in_memory(conversation_id)
+        return None if cache is None else self._loaded.info.context_tokens - cache.next_position
 
     def page_map(self) -> PageMap | None:
         """Return the pages of the conversation in hand, None where there is none."""
