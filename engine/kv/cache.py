@@ -8,7 +8,7 @@ latent attention) keep mlx-lm's own cache, and `note` says so.
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import mlx.core as mx
 import numpy as np
@@ -109,14 +109,25 @@ class SequenceCache(MovableCache):
     def rewind(self) -> list[int]:
         """Forget all keys and values and return the tokens, to be read again from the start; pins stay."""
         tokens, table = self.tokens, self._table
-        pinned = {index for index, position in enumerate(table.positions) if position in table.pinned}
+        pinned, pinned_text = (
+            {index for index, position in enumerate(table.positions) if position in pins}
+            for pins in (table.pinned, table.pinned_text)
+        )
         self.clear()
-        self._table.pinned = pinned
+        self._table.pinned, self._table.pinned_text = pinned, pinned_text
         return tokens
 
     def pin(self, start: int, stop: int) -> None:
         """Let the pages of these tokens be a tier higher than their age gives, while they have the bits."""
         self._table.pinned.update(self._table.positions[start:stop])
+
+    def pin_text(self, stretches: Iterable[tuple[int, int]]) -> None:
+        """Do the same for the tokens of each stretch, instead of those of the last call.
+
+        What was pinned in another way stays so.
+        """
+        positions = self._table.positions
+        self._table.pinned_text = {at for start, stop in stretches for at in positions[start:stop]}
 
     def pin_page(self, number: int, pinned: bool) -> bool:
         """Pin or unpin a page; return whether the sequence has it."""

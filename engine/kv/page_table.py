@@ -48,7 +48,8 @@ class PageTable:
         open_tokens: ids of the tokens after the last page.
         open_positions: their positions.
         num_sealed: tokens in pages.
-        pinned: the positions of pinned tokens.
+        pinned: the positions of tokens that are pinned by hand, with their pages.
+        pinned_text: the positions of tokens that are pinned for what they say.
         next_position: where the next token goes; dropped tokens leave their positions unused.
         version: changes with `references`.
     """
@@ -59,6 +60,7 @@ class PageTable:
         self.open_tokens: list[int] = []
         self.open_positions: list[int] = []
         self.pinned: set[int] = set()
+        self.pinned_text: set[int] = set()
         self.num_sealed = 0
         self.next_position = 0
         self.version = 0
@@ -92,19 +94,16 @@ class PageTable:
             if kept
         ]
 
-    def is_pinned(self, reference: PageReference) -> bool:
-        """Return whether a page has pinned tokens."""
-        return not self.pinned.isdisjoint(reference.page.positions)
-
     def pinned_pages(self) -> set[Page]:
         """Return the pages that have pinned tokens."""
-        if not self.pinned:
+        positions = self.pinned | self.pinned_text
+        if not positions:
             return set()
-        pinned = np.sort(np.fromiter(self.pinned, np.int64, len(self.pinned)))
+        pinned = np.sort(np.fromiter(positions, np.int64, len(positions)))
         starts = np.searchsorted(pinned, [one.page.positions[0] for one in self.references])
         stops = np.searchsorted(pinned, [one.page.positions[-1] for one in self.references], side="right")
         near = [self.references[index] for index in np.flatnonzero(starts < stops).tolist()]
-        return {reference.page for reference in near if self.is_pinned(reference)}
+        return {one.page for one in near if not positions.isdisjoint(one.page.positions)}
 
     def append(self, tokens: Sequence[int]) -> None:
         """Add tokens behind the open ones, at the next positions."""
@@ -133,10 +132,10 @@ class PageTable:
 
         Pages without a token are no longer referred to; what is kept stays at its positions.
         """
-        if self.pinned:
-            self.pinned.intersection_update(
-                position for position, keep in zip(self.positions, kept, strict=True) if keep
-            )
+        if self.pinned or self.pinned_text:
+            positions = {position for position, keep in zip(self.positions, kept, strict=True) if keep}
+            self.pinned &= positions
+            self.pinned_text &= positions
         references, start = [], 0
         for reference in self.references:
             valid = reference.valid.copy()
@@ -165,6 +164,6 @@ class PageTable:
         other.set_references(self.references)
         other.open_tokens = list(self.open_tokens)
         other.open_positions = list(self.open_positions)
-        other.pinned = set(self.pinned)
+        other.pinned, other.pinned_text = set(self.pinned), set(self.pinned_text)
         other.next_position = self.next_position
         return other

@@ -147,3 +147,17 @@ def test_pinned_pages_stay_a_tier_higher() -> None:
     assert tiers(cache) == "wwccwh"
     assert bits(cache)[1] == "8 8 8 8"
     assert [page.pinned for page in cache.pages()] == [False, True, False, False, False, False]
+
+
+def test_pinned_text_is_replaced_and_leaves_pages_pinned_by_hand() -> None:
+    cache = cache_of("4; page=64, hot=1, warm=1", 5 * 64)
+    cache.pin_page(cache.pages()[3].number, True)
+    cache.pin_text([(3 * 64 - 1, 3 * 64 + 1), (70, 71)])
+    assert [page.pinned for page in cache.pages()] == [False, True, True, True, False]
+    cache.pin_text([(130, 131)])
+    assert [page.pinned for page in cache.fork().pages()] == [False, False, True, True, False]
+    cache.drop(0, 64)
+    cache.rebuild()
+    assert [page.pinned for page in cache.pages()] == [False, True, True, False]
+    cache.pin_text([])
+    assert [page.pinned for page in cache.pages()] == [False, False, True, False]
