@@ -43,16 +43,18 @@ class SequenceCache(MovableCache):
         self._store.defragment()
         return True
 
-    def fork(self) -> SequenceCache:
+    def fork(self, *, is_aside: bool = False) -> SequenceCache:
         """Return a cache with the same tokens that shares all pages; only the open tokens are copied.
 
-        A page that either lowers loses bits for both.
+        A page that either lowers loses bits for both. An aside lowers no page that it shares, and where its
+        attention goes is no heat: the other one goes on as if it had not been.
 
         Raises:
             OctavoError: some layers are not paged.
         """
         self._require_paged("branched")
         other = copy.copy(self)
+        other._is_aside |= is_aside
         other._watcher = Watcher()
         other.layers = [layer.fork(other._watcher) for layer in self._paged]
         other._begin(self._table.fork())

@@ -38,6 +38,7 @@ class GrowingCache:
         self.spec = spec
         self.is_behind = False
         self._is_pressed = False
+        self._is_aside = False
         self._module = module
         self._watcher = Watcher()
         self.layers, shapes, self.note = make_layers(module, self._watcher)
@@ -48,7 +49,7 @@ class GrowingCache:
         self._table = table
         for layer in self._paged:
             layer.table = table
-        layers = [layer.number for layer in self._paged]
+        layers = [] if self._is_aside else [layer.number for layer in self._paged]
         spec = self.spec
         self._heat = HeatSampler(self._watcher, layers, spec.attention_pages, spec.attention_grows)
 
@@ -155,6 +156,11 @@ class GrowingCache:
         self.is_behind = False
 
     def _wanted_tiers(self, spec: KVSpec) -> list[tuple[Page, Tier]]:
+        """Return the pages that may be moved, and the tier that each belongs to."""
+        wanted = self._tiers_by_policy(spec)
+        return [(page, tier) for page, tier in wanted if not self._is_aside or page.references == 1]
+
+    def _tiers_by_policy(self, spec: KVSpec) -> list[tuple[Page, Tier]]:
         policy = TierPolicy.of(spec)
         table = self._table
         pages = [reference.page for reference in table.references]

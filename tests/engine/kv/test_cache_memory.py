@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import weakref
 from collections.abc import Iterator
 
 import mlx.core as mx
+import numpy as np
 import pytest
 
 from engine.kv.cache import SequenceCache
+from engine.kv.heat import SAMPLE_EVERY_TOKENS
 from engine.kv.precision import KVSpec
 from tests.engine.kv.caches import (
     LAYER_SHAPES,
@@ -125,6 +128,24 @@ def test_branches_write_to_themselves_alone() -> None:
         assert holds_exactly(cache, expected)
         assert holds_exactly(fork, branch)
     assert [page.references for page in cache.pages()] == [2, 2, 1, 1]
+
+
+def test_an_aside_leaves_what_it_came_from_bit_for_bit() -> None:
+    cache = cache_of("4; page=64, hot=1, warm=1", 3 * 64 + 20)
+    for token in range(40):
+        cache.read([token])
+    before, tokens = cache.pages(), cache.tokens
+    expected = np.array(cache.fork().read([7]))
+    aside = cache.fork(is_aside=True)
+    aside.truncate(3 * 64 + 4)
+    aside.read(range(300, 300 + 4 * 64))
+    for token in range(2 * SAMPLE_EVERY_TOKENS):
+        aside.read([token])
+    aside.press()
+    aside.close()
+    assert [dataclasses.replace(page, references=1) for page in cache.pages()] == before
+    assert cache.tokens == tokens
+    assert np.array_equal(np.array(cache.read([7])), expected)
 
 
 def test_a_branch_outlives_what_it_came_from() -> None:
