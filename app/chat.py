@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from app.context import ConversationContext
 from app.document_prompt import document_ranges, message_text
-from app.profiles import DocumentMode, Overflow
+from app.profiles import DEFAULT_KEEP_RATIO, DEFAULT_TRIM_AT, DocumentMode, Overflow
 from app.segment_plan import without_document_texts
 from app.segment_progress import SegmentEvent
 from app.segments import SegmentReader
@@ -44,8 +44,11 @@ class ReplySettings:
         kv: precision of the KV cache.
         system_prompt: an empty one leaves the model's own default.
         max_context: tokens of prompt and answer together at most, None for what the model and memory give.
-        overflow: what happens to a conversation beyond that.
+        overflow: what happens to a conversation beyond that. After a refusal of `ASK`, the same message is sent
+            with what the user chose.
         document_mode: how documents are read.
+        trim_at: the share of the context beyond which `overflow` is due, room for an answer counted.
+        keep_ratio: the share of the context that stays then.
         anyway: whether the user lets a message pass that does not fit into memory or `max_context`.
     """
 
@@ -55,6 +58,8 @@ class ReplySettings:
     max_context: int | None = None
     overflow: Overflow = Overflow.ASK
     document_mode: DocumentMode = DocumentMode.WHOLE
+    trim_at: float = DEFAULT_TRIM_AT
+    keep_ratio: float = DEFAULT_KEEP_RATIO
     anyway: bool = False
 
 

@@ -13,6 +13,12 @@ from engine.errors import OctavoError
 from engine.kv.precision import PRESETS, KVSpec
 
 MAX_NAME_CHARS = 40
+LEAST_TRIM_AT = 0.4
+"""The least share of the context at which old turns may be due."""
+LEAST_KEPT, MOST_KEPT = 0.1, 0.9
+"""The bounds of the share of the context that stays then."""
+DEFAULT_TRIM_AT = 1.0
+DEFAULT_KEEP_RATIO = 0.6
 _Choice = TypeVar("_Choice", bound=enum.Enum)
 
 
@@ -47,10 +53,10 @@ class Profile:
         name: unique among the profiles.
         kv: precision of the KV cache, its attention budget included.
         max_context: tokens of prompt and answer together at most; None for what the model and memory give.
-        overflow: what happens beyond that.
+        overflow: what happens to a conversation beyond that.
         document_mode: how documents are read.
-        trim_at: the share of the context beyond which `overflow` is due, 0 to 1.
-        keep_ratio: the share of the context that stays then.
+        trim_at: the share of the context beyond which `overflow` is due.
+        keep_ratio: the share of the context that stays then, less than `trim_at`.
     """
 
     name: str
@@ -58,15 +64,15 @@ class Profile:
     max_context: int | None
     overflow: Overflow
     document_mode: DocumentMode
-    trim_at: float = 1.0
-    keep_ratio: float = 0.6
+    trim_at: float = DEFAULT_TRIM_AT
+    keep_ratio: float = DEFAULT_KEEP_RATIO
 
 
 CUSTOM = "Custom"
 """The profile of a conversation whose settings are its own."""
 
 BUILT_IN = (
-    Profile("Chat", PRESETS["precise"], 12_288, Overflow.DROP, DocumentMode.WHOLE),
+    Profile("Chat", PRESETS["precise"], 12_288, Overflow.SUMMARIZE, DocumentMode.WHOLE),
     Profile(
         "Long document",
         KVSpec.parse("4; attend=16, grow=1"),
@@ -114,6 +120,18 @@ def require_context(max_context: int | None) -> None:
         )
 
 
+def require_trim(trim_at: float, keep_ratio: float) -> None:
+    """Raise an `OctavoError` for shares of the context at which no trim can be."""
+    if not LEAST_TRIM_AT <= trim_at <= 1:
+        raise OctavoError(f"{trim_at!r} is no threshold; it is a number from {LEAST_TRIM_AT} to 1.")
+    if not LEAST_KEPT <= keep_ratio <= MOST_KEPT:
+        raise OctavoError(
+            f"{keep_ratio!r} is no share to keep; it is a number from {LEAST_KEPT} to {MOST_KEPT}."
+        )
+    if keep_ratio >= trim_at:
+        raise OctavoError(f"The share to keep, {keep_ratio!r}, must be less than the threshold, {trim_at!r}.")
+
+
 def profile_table(profile: Profile) -> dict[str, Any]:
     """Return a profile as it is stored, in TOML and in JSON; no `max_context` stands for what fits."""
     limit = {} if profile.max_context is None else {"max_context": profile.max_context}
@@ -123,11 +141,13 @@ def profile_table(profile: Profile) -> dict[str, Any]:
         **limit,
         "overflow": profile.overflow.value,
         "document_mode": profile.document_mode.value,
+        "trim_at": profile.trim_at,
+        "keep_ratio": profile.keep_ratio,
     }
 
 
 def read_profile(table: object) -> Profile:
-    """Return the profile of a stored table.
+    """Return the profile of a stored table; what one of a former version lacks has its default.
 
     Raises:
         OctavoError: it is none; the sentence says which part cannot be.
@@ -143,13 +163,25 @@ def read_profile(table: object) -> Profile:
     if max_context is not None and type(max_context) is not int:
         raise OctavoError(f"its max_context is {max_context!r}; it is a whole number.")
     require_context(max_context)
+    trim_at = _share("trim_at", table, DEFAULT_TRIM_AT)
+    keep_ratio = _share("keep_ratio", table, DEFAULT_KEEP_RATIO)
+    require_trim(trim_at, keep_ratio)
     return Profile(
         name,
         KVSpec.parse(kv),
         max_context,
         _choice(Overflow, "overflow", table),
         _choice(DocumentMode, "document_mode", table),
+        trim_at,
+        keep_ratio,
     )
+
+
+def _share(key: str, table: Mapping[str, Any], default: float) -> float:
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise OctavoError(f"its {key} is {value!r}; it is a number such as {default}.")
+    return float(value)
 
 
 def _choice(kind: type[_Choice], key: str, table: Mapping[str, Any]) -> _Choice:

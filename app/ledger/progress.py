@@ -30,3 +30,17 @@ class SummaryProgress:
     def share(self) -> float:
         """How much of it is written at most, 0 to 1."""
         return min(1.0, self.done_tokens / self.most_tokens) if self.most_tokens else 0.0
+
+
+@dataclass(frozen=True)
+class ContextChanged:
+    """What is stored of a conversation's context was changed."""
+
+    conversation_id: int
+
+
+@dataclass(frozen=True)
+class ContextChanged:
+    """What is stored of a conversation's context has changed: turns were summarized or left out."""
+
+    conversation_id: int

@@ -39,8 +39,11 @@ CHOSEN = Settings(
             32_768,
             Overflow.DROP,
             DocumentMode.SEGMENTS,
+            0.8,
+            0.35,
         ),
-        dataclasses.replace(BUILT_IN[2], name="Mine"),
+        dataclasses.replace(BUILT_IN[2], name="Mine", overflow=Overflow.OFF),
+        dataclasses.replace(BUILT_IN[0], name="Other", overflow=Overflow.SUMMARIZE),
     ),
     custom=dataclasses.replace(BUILT_IN[1], name=CUSTOM),
 )
@@ -199,6 +202,15 @@ def test_a_limit_in_the_file_is_taken_over(path: Path) -> None:
         "max_context = 3",
         'overflow = "burn"',
         "document_mode = 1",
+        "trim_at = true",
+        'trim_at = "late"',
+        "trim_at = nan",
+        "trim_at = 0.3",
+        "trim_at = 1.01",
+        "keep_ratio = inf",
+        "keep_ratio = 0",
+        "keep_ratio = 0.95",
+        "keep_ratio = 0.6\ntrim_at = 0.6",
         "name = 3",
         f'name = "{"x" * 60}"',
         *(f'name = "{name}"' for name in ("", "Chat", "custom", "MINE")),
@@ -224,6 +236,18 @@ def test_a_damaged_profile_is_left_out_and_the_others_stay(path: Path, damage: s
     (copy,) = (each for each in path.parent.iterdir() if each != path)
     assert copy.read_bytes() == before and f"{copy}." in message
     assert load_settings(path) == (settings, None)
+
+
+def test_a_share_of_the_context_that_cannot_be_is_named_with_what_can(path: Path) -> None:
+    written = '[[profiles]]\nname = "Mine"\nkv = "4"\noverflow = "off"\ndocument_mode = "whole"\n'
+    write(path, f"{written}trim_at = 0.5\n")
+    message = load_settings(path)[1]
+    assert message is not None
+    assert "The share to keep, 0.6, must be less than the threshold, 0.5." in message
+    path.write_text(f"{written}trim_at = 2\n")
+    message = load_settings(path)[1]
+    assert message is not None
+    assert "2.0 is no threshold; it is a number from 0.4 to 1." in message
 
 
 def test_several_values_are_all_named(path: Path) -> None:

@@ -133,7 +133,7 @@ def test_an_own_profile_is_followed_when_it_is_changed_renamed_and_deleted(
     assert current.value.name == "Papers"
     current.update(max_context=4_096)
     current.save_changes()
-    papers = Profile("Papers", FOUR_BIT, 4_096, Overflow.DROP, DocumentMode.WHOLE)
+    papers = Profile("Papers", FOUR_BIT, 4_096, Overflow.SUMMARIZE, DocumentMode.WHOLE)
     assert (current.value, current.origin, stored.value.profiles) == (papers, None, (papers,))
     assert reopen(store, current, first.id) == papers
     current.rename("Papers", "Reading")

@@ -74,7 +74,7 @@ def test_another_conversations_settings_are_shown_and_not_changed(
     current.open(store.conversation(conversation.id))
     assert current.value == BUILT_IN[0]
     assert editor.findChild(QSpinBox).value() == 12_288
-    assert combo(editor, "When the context is full").currentText() == "Drop the oldest turns"
+    assert combo(editor, "When the context is full").currentText() == "Summarize old turns"
     assert combo(editor, "Documents").currentText() == "Read whole"
 
 

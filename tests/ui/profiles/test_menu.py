@@ -29,12 +29,12 @@ def menu(qtbot: QtBot, current: CurrentProfile) -> ProfileMenu:
 @pytest.mark.parametrize(
     ("profile", "words"),
     [
-        (BUILT_IN[0], "8-bit, up to 12,288 tokens, drops the oldest turns"),
+        (BUILT_IN[0], "8-bit, up to 12,288 tokens, summarizes old turns"),
         (BUILT_IN[1], "4-bit, attention budget, all that fits, asks when full, long documents in parts"),
         (BUILT_IN[2], "8-bit, all that fits, asks when full"),
         (
             Profile("", KVSpec.parse("k8v4"), 512, Overflow.DROP, DocumentMode.WHOLE),
-            "8-bit keys and 4-bit values, up to 512 tokens, drops the oldest turns",
+            "8-bit keys and 4-bit values, up to 512 tokens, drops old turns",
         ),
         (
             Profile("", KVSpec.parse("0-3:8"), None, Overflow.ASK, DocumentMode.WHOLE),
@@ -54,7 +54,7 @@ def test_every_profile_is_offered_and_the_present_one_ticked(
     shown = entries(menu)
     assert list(shown) == ["Chat", "Long document", "Code", "R&&D", CUSTOM, *list(shown)[-1:]]
     assert [name for name, action in shown.items() if action.isChecked()] == ["R&&D"]
-    assert shown["Chat"].text().endswith("drops the oldest turns")
+    assert shown["Chat"].text().endswith("summarizes old turns")
     shown["Long document"].trigger()
     assert current.value == BUILT_IN[1]
     assert [name for name, action in entries(menu).items() if action.isChecked()] == ["Long document"]
