@@ -44,8 +44,8 @@ class ReplySettings:
         kv: precision of the KV cache.
         system_prompt: an empty one leaves the model's own default.
         max_context: tokens of prompt and answer together at most, None for what the model and memory give.
-        overflow: what happens to a conversation beyond that. After a refusal of `ASK`, the same message is sent
-            with what the user chose.
+        overflow: what happens to a conversation beyond that. What is chosen after a refusal is set for one
+            reply.
         document_mode: how documents are read.
         trim_at: the share of the context beyond which `overflow` is due, room for an answer counted.
         keep_ratio: the share of the context that stays then.

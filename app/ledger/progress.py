@@ -37,10 +37,3 @@ class ContextChanged:
     """What is stored of a conversation's context was changed."""
 
     conversation_id: int
-
-
-@dataclass(frozen=True)
-class ContextChanged:
-    """What is stored of a conversation's context has changed: turns were summarized or left out."""
-
-    conversation_id: int
