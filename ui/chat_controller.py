@@ -165,7 +165,7 @@ class ChatController(QObject):
 
     def _send(self, text: str, *, anyway: bool) -> None:
         ids = [attachment.id for attachment in self.attachments.attachments]
-        self.session.send(text, ids, self._reply_settings(anyway=anyway))
+        self.session.send(text, ids, self.reply_settings(anyway=anyway))
         self._composer.set_text("")
         self.attachments.taken()
 
@@ -181,9 +181,10 @@ class ChatController(QObject):
 
     def _answer(self, message_id: int, anyway: bool) -> None:
         if self._is_free():
-            self.session.answer(message_id, self._reply_settings(anyway=anyway))
+            self.session.answer(message_id, self.reply_settings(anyway=anyway))
 
-    def _reply_settings(self, *, anyway: bool = False) -> ReplySettings:
+    def reply_settings(self, *, anyway: bool = False) -> ReplySettings:
+        """Return how the next reply is to be written, with what is set now."""
         self._profile.keep()
         settings, profile = self._settings.value, self._profile.value
         return ReplySettings(
@@ -198,11 +199,11 @@ class ChatController(QObject):
 
     def _regenerate(self, message_id: int) -> None:
         if self._is_free():
-            self.session.regenerate(message_id, self._reply_settings())
+            self.session.regenerate(message_id, self.reply_settings())
 
     def _edit(self, message_id: int, text: str) -> None:
         if self._is_free():
-            self.session.edit(message_id, text, self._reply_settings())
+            self.session.edit(message_id, text, self.reply_settings())
 
     def _read_all(self) -> None:
         refusal = self._check.whole_refusal()

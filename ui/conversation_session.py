@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.chat import ReplySettings, conversation_context
+from app.ledger.records import ContextChange
 from app.segment_progress import ReadingProgress
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
@@ -17,6 +19,9 @@ from ui.chat.view import ChatView
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.unsaved_replies import UnsavedReplies
+
+if TYPE_CHECKING:
+    from app.ledger.context import ConversationContext
 
 _PAGE = 50
 _DRAFT_DELAY_MS = 1000
@@ -35,12 +40,16 @@ class ConversationSession(QObject):
         opened: another conversation is open.
         path_changed: messages came, went or were finished.
         list_changed: a title or a date changed.
+        context_changed: `context` is another one, by whoever it was changed.
+        settle_wanted: the id of the conversation whose context the user has changed.
         draft_unsaved: the `StoreError` that keeps the draft from being saved; told once, then tried again.
     """
 
     opened = Signal()
     path_changed = Signal()
     list_changed = Signal()
+    context_changed = Signal()
+    settle_wanted = Signal(int)
     draft_unsaved = Signal(object)
 
     def __init__(
@@ -69,6 +78,7 @@ class ConversationSession(QObject):
         self._draft_timer.setSingleShot(True)
         self._draft_timer.timeout.connect(self._on_draft_due)
         self._num_shown = 0
+        self._undoable: dict[int, list[ContextChange]] = {}
         view.earlier_requested.connect(self._show_earlier)
         view.sibling_requested.connect(self._show_sibling)
         stream.began.connect(self._on_began)
@@ -129,6 +139,42 @@ class ConversationSession(QObject):
         assert self.conversation_id is not None
         self._unsaved.save()
         self._stream.request(self.conversation_id, message_id, settings)
+
+    @property
+    def context(self) -> ConversationContext:
+        """What the model reads of the open path, and what not."""
+        from app.ledger.context import ConversationContext
+
+        return ConversationContext.of(self.messages, self._store.ledger(self.conversation_id or 0))
+
+    @property
+    def can_undo_context(self) -> bool:
+        """Whether the user has changed this conversation's context since the program started."""
+        return bool(self._undoable.get(self.conversation_id or 0))
+
+    def change_context(self, change: ContextChange) -> None:
+        """Change what the model reads of the conversation, from the next message on; it can be undone."""
+        assert self.conversation_id is not None
+        inverse = self._store.change_context(self.conversation_id, change)
+        self._undoable.setdefault(self.conversation_id, []).append(inverse)
+        self._take_ledger()
+        self.settle_wanted.emit(self.conversation_id)
+
+    def undo_context(self) -> None:
+        """Take the last change of the context back that the user made; nothing where there is none."""
+        changes = self._undoable.get(self.conversation_id or 0)
+        if changes and self.conversation_id is not None:
+            self._store.change_context(self.conversation_id, changes.pop())
+            self._take_ledger()
+            self.settle_wanted.emit(self.conversation_id)
+
+    def follow_ledger(self, conversation_id: int) -> None:
+        """Take over what the engine's thread has changed of a conversation's context."""
+        if conversation_id == self.conversation_id:
+            self._take_ledger()
+
+    def _take_ledger(self) -> None:
+        self.context_changed.emit()
 
     def leave_out(self, num_turns: int) -> None:
         """Let the model no longer read so many of the oldest turns that it still reads.

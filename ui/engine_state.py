@@ -17,6 +17,7 @@ class EngineState(enum.Enum):
     READY = "ready"
     GENERATING = "generating"
     REBUILDING = "reading again"
+    SUMMARIZING = "summarizing"
 
 
 @dataclass(frozen=True)

@@ -14,81 +14,46 @@ from pathlib import Path
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Signal
 
 from app.chat import ReplySettings
+from app.ledger.records import ContextChange
 from app.paths import AppPaths
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
+from ui.engine_signals import EngineSignals
 from ui.engine_worker import EngineState, EngineWorker
 from ui.request_queue import Priority
 
 
-class EngineThread(QObject):
+class EngineThread(EngineSignals):
     """Sends requests to the engine and tells what came of them.
 
     Attributes:
         state: what the engine is doing.
         loaded: the model that is there, None without one.
+        background: a few words on what is done between replies, empty when nothing is.
         guard: says how short memory is; to be given samples by whoever watches it.
 
     Signals:
         state_changed(EngineState): the engine began or ended something.
-        load_progress(LoadProgress): loading goes on.
         model_loaded(LoadedModel): a model is ready.
         model_unloaded(): there is no model now, because it was ejected or loading was stopped or failed.
-        reply_started(Message): the reply has its row in the store, still empty.
-        prefill_progress(int, PrefillProgress | SegmentProgress): message id, and how far the prompt is read.
-        kv_changed(int, CacheChanged | None): whose cache the engine holds now, and what is in it.
-        kv_refused(PrecisionError): the model cannot have the precision and was loaded with the default.
-        reply_finished(Message): the reply's final row.
-        reply_refused(int, int, AdmissionError): conversation and message that cannot be answered; no row was
-            begun.
-        load_refused(Path, AdmissionError): a model that does not fit; the present one stays.
-        guard_acted(GuardAction): memory was short and something was done, or taken back.
-        pages_changed(int, PageMap | None): whose pages the engine holds, and which; only while they are
-            watched, twice a second at most.
-        rebuild_progress(int, PrefillProgress): conversation id, and how far it is read again.
-        reply_unsaved(Message): the reply's final row could not be saved; `reply_finished` follows.
-        failed(Failure): a request failed; the engine goes on.
     """
 
     state_changed = Signal(object)
-    load_progress = Signal(object)
     model_loaded = Signal(object)
     model_unloaded = Signal()
-    reply_started = Signal(object)
-    prefill_progress = Signal(int, object)
-    kv_changed = Signal(int, object)
-    kv_refused = Signal(object)
-    reply_finished = Signal(object)
-    reply_unsaved = Signal(object)
-    reply_refused = Signal(int, int, object)
-    load_refused = Signal(object, object)
-    guard_acted = Signal(object)
-    pages_changed = Signal(int, object)
-    rebuild_progress = Signal(int, object)
-    failed = Signal(object)
 
     def __init__(self, paths: AppPaths, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.state = EngineState.EMPTY
         self.loaded: LoadedModel | None = None
+        self.background = ""
         self._worker = EngineWorker(paths, self)
         self.guard = self._worker.guard
         self._worker.state_changed.connect(self._take_state)
         self._worker.model_changed.connect(self._take_model)
-        self._worker.load_progress.connect(self.load_progress)
-        self._worker.reply_started.connect(self.reply_started)
-        self._worker.prefill_progress.connect(self.prefill_progress)
-        self._worker.kv_changed.connect(self.kv_changed)
-        self._worker.kv_refused.connect(self.kv_refused)
-        self._worker.reply_unsaved.connect(self.reply_unsaved)
-        self._worker.reply_finished.connect(self.reply_finished)
-        self._worker.reply_refused.connect(self.reply_refused)
-        self._worker.load_refused.connect(self.load_refused)
-        self._worker.guard_acted.connect(self.guard_acted)
-        self._worker.pages_changed.connect(self.pages_changed)
-        self._worker.rebuild_progress.connect(self.rebuild_progress)
-        self._worker.failed.connect(self.failed)
+        self._worker.told.background_changed.connect(self._take_background)
+        self.relay(self._worker.told)
 
     def start(self) -> None:
         """Start the thread."""
@@ -147,6 +112,38 @@ class EngineThread(QObject):
         """Have `pages_changed` told now and when they change, or no longer."""
         self._worker.watch_pages(watches)
 
+    def watch_context(self, watches: bool) -> None:
+        """Have `context_usage_changed` told now and when it changes, or no longer."""
+        self._worker.watch_context(watches)
+
+    def summarize(self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings) -> None:
+        """Replace a turn, a document or a summary, named by a `key` of it, by a summary; `stop` ends it.
+
+        `summary_progress` tells how far it is, `ledger_changed` that it is there.
+        """
+        self._worker.put(
+            Priority.USER,
+            lambda cancel: self._worker.summarize(conversation_id, leaf_id, key, settings, cancel),
+        )
+
+    def settle(self, conversation_id: int, settings: ReplySettings) -> None:
+        """Give the memory back of what the model no longer reads, when what runs now is done."""
+        self._worker.put(
+            Priority.CONTROL,
+            lambda cancel: self._worker.settle(conversation_id, settings),
+            is_stoppable=False,
+        )
+
+    def ask_reading_cost(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
+    ) -> None:
+        """Have `reading_cost_told` tell what has to be read for a change, when what runs now is done."""
+        self._worker.put(
+            Priority.CONTROL,
+            lambda cancel: self._worker.tell_reading_cost(conversation_id, leaf_id, settings, change),
+            is_stoppable=False,
+        )
+
     def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
         """Let a page stay a tier higher, or no longer, when what runs now is done."""
         self._worker.put(
@@ -176,6 +173,9 @@ class EngineThread(QObject):
     def _take_state(self, state: EngineState) -> None:
         self.state = state
         self.state_changed.emit(state)
+
+    def _take_background(self, words: str) -> None:
+        self.background = words
 
     def _take_model(self, loaded: LoadedModel | None) -> None:
         self.loaded = loaded

@@ -10,6 +10,8 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QThread, Signal
 
 from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, ReplyStarted
+from app.ledger.progress import ContextChanged, SummaryProgress
+from app.ledger.records import ContextChange
 from app.paths import AppPaths
 from app.segment_progress import SegmentProgress
 from app.settings import DEFAULT_KV
@@ -23,6 +25,8 @@ from engine.events import CacheChanged, PrefillProgress, Token
 from engine.guard import Guard, GuardAction
 from engine.kv.precision import KVSpec, PrecisionError
 from engine.memory_limits import MemoryLimits
+from ui.context_work import ContextWork
+from ui.engine_signals import EngineSignals
 from ui.engine_state import EngineState, Failure, failure_of
 from ui.page_telling import PageTelling
 from ui.request_queue import Priority, Request, RequestQueue, Run
@@ -39,27 +43,20 @@ class EngineWorker(QThread):
         guard: says how short memory is; any thread may use it.
         wanted_kv: the precision that the user wants now, set by the window's thread.
         limits: the memory that the user allows, set by the window's thread.
+        told: what is told, beside the state and the model.
+
+    Signals:
+        state_changed(EngineState): the engine began or ended something.
+        model_changed(LoadedModel | None): the model that is there now.
     """
 
     state_changed = Signal(object)
     model_changed = Signal(object)
-    load_progress = Signal(object)
-    reply_started = Signal(object)
-    prefill_progress = Signal(int, object)
-    kv_changed = Signal(int, object)
-    kv_refused = Signal(object)
-    reply_finished = Signal(object)
-    reply_unsaved = Signal(object)
-    guard_acted = Signal(object)
-    pages_changed = Signal(int, object)
-    reply_refused = Signal(int, int, object)
-    load_refused = Signal(object, object)
-    rebuild_progress = Signal(int, object)
-    failed = Signal(object)
 
     def __init__(self, paths: AppPaths, parent: QObject) -> None:
         super().__init__(parent)
         self.setObjectName("engine")
+        self.told = EngineSignals(self)
         self.guard = Guard()
         self.wanted_kv = DEFAULT_KV
         self.limits = MemoryLimits()
@@ -68,11 +65,14 @@ class EngineWorker(QThread):
         self._lock = threading.Lock()
         self._kv_waits = False
         self._relief_waits = False
+        self._ready_waits = False
         self._held_by = 0
         self._pages = PageTelling(self._tell_pages)
+        self._usage = PageTelling(self._tell_usage)
         self._text: list[str] = []
         self._engine: Engine
         self._chat: ChatService
+        self._context: ContextWork
 
     # Called from the window's thread.
 
@@ -100,6 +100,12 @@ class EngineWorker(QThread):
         self._pages.is_watched = watches
         if watches:
             self.put(Priority.CONTROL, lambda cancel: self._pages.changed(), is_stoppable=False)
+
+    def watch_context(self, watches: bool) -> None:
+        """Have told what the parts of the context take when that changes, or no longer."""
+        self._usage.is_watched = watches
+        if watches:
+            self.put(Priority.CONTROL, lambda cancel: self._usage.changed(), is_stoppable=False)
 
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""
@@ -134,21 +140,38 @@ class EngineWorker(QThread):
             store = ConversationStore.open(self._paths.conversations_db)
         except Exception as error:
             log.exception("The engine could not start.")
-            self.failed.emit(failure_of(error))
+            self.told.failed.emit(failure_of(error))
             return
         self._chat = ChatService(store, self._engine)
+        self._context = ContextWork(self._chat, store, self._engine, self.told, self._tell_held)
         while (request := self._next()).run is not None:
             self._serve(request, request.run)
+            self._make_ready_when_idle()
         self._engine.unload()
         store.close()
 
     def _next(self) -> Request:
         """Return the next request; pages that are still to be told do not wait for it."""
-        request = self._requests.get(self._pages.due_in_s)
+        request = self._requests.get(self._due_in_s)
         while request is None:
-            self._pages.tell()
-            request = self._requests.get(self._pages.due_in_s)
+            for telling in (self._pages, self._usage):
+                telling.tell_if_due()
+            request = self._requests.get(self._due_in_s)
         return request
+
+    @property
+    def _due_in_s(self) -> float | None:
+        dues = [telling.due_in_s for telling in (self._pages, self._usage)]
+        return min((due for due in dues if due is not None), default=None)
+
+    def _make_ready_when_idle(self) -> None:
+        """Have the conversation made ready for its next turn, as long as there is something to do for it."""
+        if self._context.is_due and not self._ready_waits:
+            self._ready_waits = True
+            self.put(Priority.BACKGROUND, self._make_ready, is_stoppable=False)
+
+    def _make_ready(self, cancel: CancelToken) -> None:
+        self._context.make_ready(cancel)
 
     def _serve(self, request: Request, run: Run) -> None:
         try:
@@ -159,10 +182,13 @@ class EngineWorker(QThread):
             log.info("A request was stopped.")
         except Exception as error:
             log.exception("A request failed.")
-            self.failed.emit(failure_of(error))
+            self.told.failed.emit(failure_of(error))
         finally:
             self._requests.done(request)
-            self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
+            if request.priority is Priority.BACKGROUND:
+                self._ready_waits = False
+            else:
+                self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
 
     def load(
         self, path: Path, kv: KVSpec, max_context: int | None, anyway: bool, cancel: CancelToken
@@ -172,15 +198,16 @@ class EngineWorker(QThread):
         A precision kept from another model is no reason to be without this one.
         """
         self.state_changed.emit(EngineState.LOADING)
+        self._context.forget()
         try:
             try:
                 self._load(path, kv, max_context, anyway, cancel)
             except PrecisionError as error:
-                self.kv_refused.emit(error)
+                self.told.kv_refused.emit(error)
                 self._load(path, DEFAULT_KV, max_context, anyway, cancel)
         except AdmissionError as error:
             log.info("%s was not loaded: %s", path, error)
-            self.load_refused.emit(path, error)
+            self.told.load_refused.emit(path, error)
         finally:
             self.model_changed.emit(self._engine.loaded)
 
@@ -193,11 +220,12 @@ class EngineWorker(QThread):
             max_context=max_context,
             anyway=anyway,
             cancel=cancel,
-            on_progress=self.load_progress.emit,
+            on_progress=self.told.load_progress.emit,
         )
 
     def unload(self) -> None:
         """Eject the model."""
+        self._context.forget()
         self._engine.unload()
         self.model_changed.emit(None)
 
@@ -207,8 +235,8 @@ class EngineWorker(QThread):
             self._kv_waits = False
         changed = self._engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
-            self.kv_changed.emit(self._held_by, changed)
-            self._pages.changed()
+            self.told.kv_changed.emit(self._held_by, changed)
+            self._changed()
 
     def relieve(self, cancel: CancelToken) -> None:
         """Carry out the guard's ladder between replies."""
@@ -216,17 +244,18 @@ class EngineWorker(QThread):
             self._relief_waits = False
         actions = self._engine.relieve(cancel)
         for action in actions:
-            self.guard_acted.emit(action)
+            self.told.guard_acted.emit(action)
         if actions:
-            self.kv_changed.emit(self._held_by, self._engine.held())
-            self._pages.changed()
+            self.told.kv_changed.emit(self._held_by, self._engine.held())
+            self._changed()
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory of a conversation back."""
         self._engine.forget(conversation_id)
+        self._context.forget(conversation_id)
         if conversation_id == self._held_by:
-            self.kv_changed.emit(conversation_id, None)
-            self._pages.changed()
+            self.told.kv_changed.emit(conversation_id, None)
+            self._changed()
 
     def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
         """Pin a page, if the conversation is the one in hand."""
@@ -243,17 +272,47 @@ class EngineWorker(QThread):
             for event in self._engine.rebuild(cancel):
                 match event:
                     case PrefillProgress():
-                        self.rebuild_progress.emit(conversation_id, event)
+                        self.told.rebuild_progress.emit(conversation_id, event)
                     case GuardAction():
-                        self.guard_acted.emit(event)
+                        self.told.guard_acted.emit(event)
                     case CacheChanged():
-                        self.kv_changed.emit(conversation_id, event)
-                self._pages.changed()
+                        self.told.kv_changed.emit(conversation_id, event)
+                self._changed()
         finally:
-            self.kv_changed.emit(conversation_id, self._engine.held())
+            self.told.kv_changed.emit(conversation_id, self._engine.held())
+
+    def summarize(
+        self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
+    ) -> None:
+        """Write a summary that the user asks for."""
+        self.state_changed.emit(EngineState.SUMMARIZING)
+        self._context.summarize(conversation_id, leaf_id, key, settings, cancel)
+
+    def settle(self, conversation_id: int, settings: ReplySettings) -> None:
+        """Give the memory back of what the model no longer reads."""
+        self._context.settle(conversation_id, settings)
+
+    def tell_reading_cost(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
+    ) -> None:
+        """Tell what has to be read for a change of a conversation's context."""
+        self._context.tell_reading_cost(conversation_id, leaf_id, settings, change)
+
+    def _tell_held(self, conversation_id: int) -> None:
+        """Tell what is held, after the context of a conversation was worked on."""
+        self.told.kv_changed.emit(self._held_by, self._engine.held())
+        self._changed()
+
+    def _changed(self) -> None:
+        """Have told what shows the pages of what is held."""
+        self._pages.changed()
+        self._usage.changed()
+
+    def _tell_usage(self) -> None:
+        self.told.context_usage_changed.emit(self._held_by, self._engine.context_usage())
 
     def _tell_pages(self) -> None:
-        self.pages_changed.emit(self._held_by, self._engine.page_map())
+        self.told.pages_changed.emit(self._held_by, self._engine.page_map())
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress, or that it does not fit."""
@@ -264,7 +323,7 @@ class EngineWorker(QThread):
             self._follow(conversation_id, events)
         except AdmissionError as error:
             log.info("A message was not answered: %s", error)
-            self.reply_refused.emit(conversation_id, leaf_id, error)
+            self.told.reply_refused.emit(conversation_id, leaf_id, error)
 
     def _follow(self, conversation_id: int, events: Iterator[ReplyEvent]) -> None:
         message_id = 0
@@ -272,26 +331,30 @@ class EngineWorker(QThread):
             match event:
                 case ReplyStarted(message):
                     message_id = message.id
-                    self.reply_started.emit(message)
+                    self.told.reply_started.emit(message)
                 case PrefillProgress() | SegmentProgress():
-                    self.prefill_progress.emit(message_id, event)
+                    self.told.prefill_progress.emit(message_id, event)
                     continue  # what is read may not be in hand yet
+                case SummaryProgress():
+                    self.told.summary_progress.emit(conversation_id, event)
+                case ContextChanged():
+                    self.told.ledger_changed.emit(conversation_id)
                 case CacheChanged():
                     self._held_by = conversation_id
-                    self.kv_changed.emit(conversation_id, event)
+                    self.told.kv_changed.emit(conversation_id, event)
                 case GuardAction():
-                    self.guard_acted.emit(event)
+                    self.told.guard_acted.emit(event)
                 case Token(text):
                     with self._lock:
                         self._text.append(text)
                 case ReplyEnded():
                     self._ended(event)
-            self._pages.changed()
+            self._changed()
 
     def _ended(self, event: ReplyEnded) -> None:
-        self.kv_changed.emit(self._held_by, self._engine.held())
+        self.told.kv_changed.emit(self._held_by, self._engine.held())
         if event.unsaved is not None:
-            self.reply_unsaved.emit(event.message)
-        self.reply_finished.emit(event.message)
+            self.told.reply_unsaved.emit(event.message)
+        self.told.reply_finished.emit(event.message)
         if event.unsaved is not None:
             raise event.unsaved

@@ -41,6 +41,11 @@ class PageTelling:
         if self._is_due and self._wait_s <= 0:
             self.tell()
 
+    def tell_if_due(self) -> None:
+        """Tell the pages when they wait for it and it is time."""
+        if self._is_due and self._wait_s <= 0:
+            self.tell()
+
     def tell(self) -> None:
         """Tell the pages now."""
         self._is_due = False

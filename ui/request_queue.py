@@ -20,6 +20,8 @@ class Priority(enum.IntEnum):
 
     CONTROL = 0
     USER = 1
+    BACKGROUND = 2
+    """Done when nothing else is there, and cancelled by whatever comes; its owner puts it again."""
 
 
 @dataclass(order=True)
@@ -32,6 +34,14 @@ class Request:
     cancel: CancelToken = field(compare=False)
 
 
+@dataclass(frozen=True)
+class _Pending:
+    """A request that waits or runs."""
+
+    priority: Priority
+    is_stoppable: bool
+
+
 class RequestQueue:
     """Requests that wait, and the one that runs; any thread may put and stop, one takes."""
 
@@ -39,17 +49,22 @@ class RequestQueue:
         self._waiting: queue.PriorityQueue[Request] = queue.PriorityQueue()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._pending: dict[CancelToken, bool] = {}
+        self._pending: dict[CancelToken, _Pending] = {}
 
     def qsize(self) -> int:
         """Return how many requests wait."""
         return self._waiting.qsize()
 
     def put(self, priority: Priority, run: Run | None, *, is_stoppable: bool) -> None:
-        """Queue a request, which `stop` ends or only `cancel_all`."""
+        """Queue a request, which `stop` ends or only `cancel_all`.
+
+        What is done in the background is cancelled by every other request.
+        """
         request = Request(priority, next(self._numbers), run, CancelToken())
         with self._lock:
-            self._pending[request.cancel] = is_stoppable
+            if priority is not Priority.BACKGROUND:
+                self._cancel(lambda pending: pending.priority is Priority.BACKGROUND)
+            self._pending[request.cancel] = _Pending(priority, is_stoppable)
         self._waiting.put(request)
 
     def get(self, timeout_s: float | None = None) -> Request | None:
@@ -67,12 +82,14 @@ class RequestQueue:
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""
         with self._lock:
-            for cancel, is_stoppable in self._pending.items():
-                if is_stoppable:
-                    cancel.cancel()
+            self._cancel(lambda pending: pending.is_stoppable)
 
     def cancel_all(self) -> None:
         """Cancel the request that runs and all that wait."""
         with self._lock:
-            for cancel in self._pending:
+            self._cancel(lambda pending: True)
+
+    def _cancel(self, is_meant: Callable[[_Pending], bool]) -> None:
+        for cancel, pending in self._pending.items():
+            if is_meant(pending):
                 cancel.cancel()

@@ -1,0 +1,178 @@
+"""What the engine's thread does for the context of conversations beside replies, now or in idle time."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from app.chat import ChatService, ReplySettings
+from app.ledger.progress import ContextChanged, SummaryProgress
+from app.ledger.records import ContextChange
+from app.store.conversations import ConversationStore
+from app.store.errors import NotFoundError
+from engine.cancel import CancelToken
+from engine.engine import Engine
+from engine.errors import Cancelled, OctavoError
+from engine.events import CacheChanged
+from engine.guard import GuardAction
+from engine.reply_admission import MIN_ANSWER_TOKENS
+from ui.engine_signals import EngineSignals
+
+log = logging.getLogger(__name__)
+
+PREPARING = "Preparing a summary"
+REBUILDING = "Reading the conversation again"
+
+
+@dataclass(frozen=True)
+class _Due:
+    """The conversation that was answered last, and how: it may need something before it is answered again."""
+
+    conversation_id: int
+    settings: ReplySettings
+
+
+class ContextWork:
+    """Writes summaries, gives back what is left out, and makes a conversation ready for its next turn.
+
+    Args:
+        changed: is called when what the engine holds has changed.
+    """
+
+    def __init__(
+        self,
+        chat: ChatService,
+        store: ConversationStore,
+        engine: Engine,
+        told: EngineSignals,
+        changed: Callable[[int], None],
+    ) -> None:
+        self._chat = chat
+        self._store = store
+        self._engine = engine
+        self._told = told
+        self._changed = changed
+        self._due: _Due | None = None
+
+    # Asked for.
+
+    def summarize(
+        self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
+    ) -> None:
+        """Write a summary of what the user has named, and tell of it."""
+        self._follow(conversation_id, self._chat.summarize(conversation_id, leaf_id, key, settings, cancel))
+
+    def settle(self, conversation_id: int, settings: ReplySettings) -> None:
+        """Take what the model no longer reads out of what is held."""
+        leaf_id = self._leaf_id(conversation_id)
+        if leaf_id is not None and self._chat.settle(conversation_id, leaf_id, settings) is not None:
+            self._changed(conversation_id)
+
+    def tell_reading_cost(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
+    ) -> None:
+        """Tell what would have to be read for a change."""
+        tokens = self._chat.reading_cost(conversation_id, leaf_id, settings, change)
+        self._told.reading_cost_told.emit(conversation_id, change, tokens)
+
+    # Between replies.
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything may be to do when nothing else is."""
+        return self._due is not None
+
+    def after_reply(self, conversation_id: int, settings: ReplySettings) -> None:
+        """Take note that a conversation was answered; only the last one is made ready for more."""
+        self._due = _Due(conversation_id, settings)
+
+    def forget(self, conversation_id: int | None = None) -> None:
+        """Have nothing done for a conversation that is gone, or for none at all."""
+        if self._due is not None and conversation_id in (None, self._due.conversation_id):
+            self._due = None
+
+    def make_ready(self, cancel: CancelToken) -> None:
+        """Write the summary that the next trim needs, and read again where positions run out.
+
+        Raises:
+            Cancelled: something else came first; it is due still.
+        """
+        due, self._due = self._due, None
+        if due is None or self._engine.loaded is None:
+            return
+        try:
+            self._prepare(due, cancel)
+            self._rebuild(due, cancel)
+        except Cancelled:
+            self._due = due
+            raise
+        except OctavoError as error:
+            log.warning("A conversation could not be made ready for its next turn: %s", error)
+
+    def _prepare(self, due: _Due, cancel: CancelToken) -> None:
+        leaf_id = self._leaf_id(due.conversation_id)
+        if leaf_id is not None:
+            events = self._chat.prepare(due.conversation_id, leaf_id, due.settings, cancel)
+            self._in_background(PREPARING, due.conversation_id, events)
+
+    def _rebuild(self, due: _Due, cancel: CancelToken) -> None:
+        if self._lacks_positions(due):
+            self._told.rebuild_announced.emit(due.conversation_id, self._num_held)
+            self._in_background(REBUILDING, due.conversation_id, self._engine.rebuild(cancel))
+
+    def _in_background(self, words: str, conversation_id: int, events: Iterator[object]) -> None:
+        """Follow what is done between replies; it is said only once there is something to do."""
+        try:
+            for event in events:
+                self._told.background_changed.emit(words)
+                self._take(conversation_id, event)
+        finally:
+            self._told.background_changed.emit("")
+            self._ended(conversation_id)
+
+    def _follow(self, conversation_id: int, events: Iterator[object]) -> None:
+        try:
+            for event in events:
+                self._take(conversation_id, event)
+        finally:
+            self._ended(conversation_id)
+
+    def _take(self, conversation_id: int, event: object) -> None:
+        """Tell what matters of what comes while a summary is written or a conversation read again."""
+        match event:
+            case SummaryProgress():
+                self._told.summary_progress.emit(conversation_id, event)
+            case ContextChanged():
+                self._told.ledger_changed.emit(event.conversation_id)
+            case GuardAction():
+                self._told.guard_acted.emit(event)
+            case CacheChanged():
+                self._changed(conversation_id)
+
+    def _ended(self, conversation_id: int) -> None:
+        self._told.summary_progress.emit(conversation_id, None)
+        self._changed(conversation_id)
+
+    def _lacks_positions(self, due: _Due) -> bool:
+        """Return whether the next turn may run out of positions though reading again would give enough."""
+        loaded = self._engine.loaded
+        left = self._engine.positions_left(due.conversation_id)
+        if loaded is None or left is None:
+            return False
+        limit = loaded.plan_at(due.settings.kv).fitting_tokens
+        limit = min(limit, due.settings.max_context or limit)
+        answer = max(MIN_ANSWER_TOKENS, min(due.settings.sampling.max_tokens, limit // 4))
+        return left < 2 * answer <= loaded.info.context_tokens - self._num_held
+
+    @property
+    def _num_held(self) -> int:
+        held = self._engine.held()
+        return 0 if held is None else held.usage.num_tokens
+
+    def _leaf_id(self, conversation_id: int) -> int | None:
+        """Return the end of the conversation as it is now; None where it is gone."""
+        try:
+            return self._store.conversation(conversation_id).leaf_id
+        except NotFoundError:
+            return None
