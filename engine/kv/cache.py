@@ -8,6 +8,7 @@ latent attention) keep mlx-lm's own cache, and `note` says so.
 from __future__ import annotations
 
 import copy
+import sys
 from collections.abc import Iterable, Sequence
 
 import mlx.core as mx
@@ -72,6 +73,91 @@ class SequenceCache(MovableCache):
         self._keep((index < start) | (index >= stop))
         self._store.defragment()
 
+    def gap(self, at: int) -> range:
+        """Return the positions that are unused before the token at index `at`.
+
+        Behind the last token those are all that follow, up to `sys.maxsize`; reading there begins at
+        `next_position`.
+        """
+        start = self._table.position(at - 1) + 1 if at else 0
+        return range(start, self._table.position(at) if at < self.num_tokens else sys.maxsize)
+
+    def free_positions(self, at: int) -> int:
+        """Return how many tokens could be spliced before the one at index `at`."""
+        return len(self.gap(at))
+
+    def detach(self, start: int, stop: int) -> SequenceCache:
+        """Take the tokens from `start` to `stop` out and return them as a sequence, the piece.
+
+        Later tokens keep their positions and are not read again. Nothing is copied but open tokens: a page of
+        which both have tokens is shared. A piece can leave memory and come back, be detached from itself, and
+        be attached where its positions are unused.
+
+        A forward pass that is still queued must be finished and committed before (`mx.synchronize`,
+        `commit`): what it has put into the layers would be forgotten.
+
+        Raises:
+            OctavoError: some layers are not paged.
+        """
+        self._require_paged("taken out of")
+        index = np.arange(self.num_tokens)
+        is_taken = (start <= index) & (index < stop)
+        piece = self.fork()
+        piece._keep(is_taken)
+        piece._end_at_last_token()
+        self._keep(~is_taken)
+        self._store.defragment()
+        return piece
+
+    def attach(self, at: int, piece: SequenceCache) -> None:
+        """Put a piece before the token at index `at`, at the positions that it has; nothing is read.
+
+        What follows attends to it from now on. The piece is used up. A queued pass is as in `detach`.
+
+        Raises:
+            OctavoError: some layers are not paged, or positions of the piece are in use. Nothing has changed.
+            ValueError: the piece comes from a sequence that shares no pages with this one.
+        """
+        self._require_paged("put into")
+        self._require_gap(at, piece, start=0)
+        index = np.arange(self.num_tokens)
+        head = self.fork()
+        head._keep(index < at)
+        self._keep(index >= at)
+        self._prepend(piece)
+        self._prepend(head)
+        self._settle()
+
+    def begin_splice(self, at: int) -> SequenceCache:
+        """Return a fork that ends before the token at index `at`, the head: read the new text into it.
+
+        So that can be done in chunks, be watched, and be given up (`close`), which changes nothing here.
+
+        Raises:
+            OctavoError: some layers are not paged.
+        """
+        self._require_paged("put into")
+        head = self.fork()
+        head.watch(self._watcher.before_layer)
+        head.truncate(at)
+        return head
+
+    def end_splice(self, at: int, head: SequenceCache) -> None:
+        """Put what was read into the head since `begin_splice(at)` before the token at index `at`.
+
+        What follows attends to it from now on and is not read again. The head is used up. This sequence must
+        be as it was at `begin_splice`; a queued pass is as in `detach`.
+
+        Raises:
+            OctavoError: more was read than there are unused positions. Nothing has changed.
+            ValueError: the head comes from a sequence that shares no pages with this one.
+        """
+        self._require_paged("put into")
+        self._require_gap(at, head, start=at)
+        self._keep(np.arange(self.num_tokens) >= at)
+        self._prepend(head)
+        self._settle()
+
     def splice(self, at: int, tokens: Sequence[int]) -> None:
         """Read tokens in the gap of positions before the token at index `at`.
 
@@ -84,22 +170,10 @@ class SequenceCache(MovableCache):
         if at >= self.num_tokens:
             self._read_all(tokens)
             return
-        positions = self._table.positions
-        gap = positions[at] - (positions[at - 1] + 1 if at else 0)
-        if gap < len(tokens):
-            raise OctavoError(
-                f"There is room for {gap:,} tokens where the text was taken out, and {len(tokens):,} are to "
-                "go there. Make the new text shorter."
-            )
-        head = self.fork()
-        head.watch(self._watcher.before_layer)
-        head.truncate(at)
+        self._require_room(self.free_positions(at), len(tokens))
+        head = self.begin_splice(at)
         head._read_all(tokens)
-        head._seal_rest()
-        self._keep(np.arange(self.num_tokens) >= at)
-        self._table.set_references((*head._table.references, *self._table.references))
-        head.close()
-        self._move_tiers()
+        self.end_splice(at, head)
 
     def rebuild(self) -> None:
         """Read the tokens again from position 0 on: all lost bits and unused positions come back.
@@ -146,11 +220,50 @@ class SequenceCache(MovableCache):
                 f"Text cannot be {what} this conversation's cache without reading the rest again: {self.note}"
             )
 
-    def _seal_rest(self) -> None:
-        """Make a page of all open tokens, which may be fewer than a page has."""
-        if self._table.open_tokens:
-            self._seal(len(self._table.open_tokens))
-            self._move_tiers()
+    def _require_gap(self, at: int, other: SequenceCache, *, start: int) -> None:
+        """Insist that the tokens of another sequence from `start` on may stand before the token at `at`."""
+        if not self.shares_with(other):
+            raise ValueError("These are the keys and values of another cache.")
+        gap, last = self.gap(at), other.num_tokens - 1
+        if last < start or (
+            gap.start <= other._table.position(start) and other._table.position(last) < gap.stop
+        ):
+            return
+        self._require_room(len(gap), other.num_tokens - start)
+        raise OctavoError("The positions of the text that is to come back are in use. It must be read again.")
+
+    @staticmethod
+    def _require_room(num_free: int, num_tokens: int) -> None:
+        if num_free < num_tokens:
+            raise OctavoError(
+                f"There is room for {num_free:,} tokens where the text was taken out, and {num_tokens:,} are "
+                "to go there. Make the new text shorter."
+            )
+
+    def _end_at_last_token(self) -> None:
+        """Have the next token follow the last one, without a gap."""
+        count = self.num_tokens
+        self._table.next_position = self._table.position(count - 1) + 1 if count else 0
+        self.realign()
+
+    def _prepend(self, other: SequenceCache) -> None:
+        """Take over all that another sequence has, before what is here."""
+        if self._table.references and other._table.open_tokens:
+            other._seal_full()
+            if other._table.open_tokens:
+                other._seal(len(other._table.open_tokens))
+        self._table.prepend(other._table)
+        for layer, before in zip(self._paged, other._paged, strict=True):
+            layer.prepend_open(before)
+            layer.offset = self._table.next_position
+        other._table.set_references(())
+        other.layers = []
+
+    def _settle(self) -> None:
+        """Seal the pages that became full, bring all to their tiers, and give back what is no longer used."""
+        self._seal_full()
+        self._move_tiers()
+        self._store.defragment()
 
     def _reopen(self) -> None:
         """Copy a page that truncating has left partly filled back to the open tokens, while it is exact.

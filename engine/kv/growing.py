@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -10,11 +11,12 @@ import mlx.nn as nn
 import numpy as np
 from mlx_lm.models.cache import make_prompt_cache
 
+from engine.context_usage import SpanUsage
 from engine.errors import OctavoError
 from engine.kv.heat import HeatSampler, Watcher
 from engine.kv.layer import PagedLayer
 from engine.kv.layers import make_layers, trim_to, watched
-from engine.kv.measure import measure_usage, page_infos, page_map
+from engine.kv.measure import measure_usage, page_infos, page_map, span_usage
 from engine.kv.page import BoolArray, Page
 from engine.kv.page_map import PageCounters, PageMap, TextSpan
 from engine.kv.page_table import PageTable
@@ -81,7 +83,35 @@ class GrowingCache:
     @property
     def nbytes(self) -> int:
         """Bytes of all keys and values, scales and unused room included; of a fork, also what it shares."""
-        return self._store.nbytes + sum(int(layer.nbytes) for layer in self.layers if not layer.empty())
+        return self._store.nbytes + self.open_nbytes
+
+    @property
+    def open_nbytes(self) -> int:
+        """Bytes of what no sequence shares: the open tokens, and layers that are not paged."""
+        return sum(int(layer.nbytes) for layer in self.layers if not layer.empty())
+
+    @property
+    def referred_nbytes(self) -> int:
+        """Bytes of the pages that this sequence reads, shared ones too, and of what it shares with none."""
+        pages = {reference.page for reference in self._table.references}
+        return sum(page.nbytes for page in pages) + self.open_nbytes
+
+    @property
+    def exclusive_nbytes(self) -> int:
+        """Bytes that would be free without this sequence: its open tokens and pages that no other reads."""
+        own = Counter(reference.page for reference in self._table.references)
+        return sum(page.nbytes for page in own if page.references == own[page]) + self.open_nbytes
+
+    def shares_with(self, other: GrowingCache) -> bool:
+        """Whether both have their pages in one store, so that one can take over what the other has."""
+        return self._store is other._store
+
+    @staticmethod
+    def total_nbytes(caches: Iterable[GrowingCache]) -> int:
+        """Return the bytes of several sequences, what they share counted once."""
+        caches = list(caches)
+        stores = {cache._store for cache in caches}
+        return sum(store.nbytes for store in stores) + sum(cache.open_nbytes for cache in caches)
 
     def pages(self) -> list[PageInfo]:
         """Return what is known of each page, in the order of the text."""
@@ -90,6 +120,11 @@ class GrowingCache:
     def page_map(self, spans: Sequence[TextSpan], counters: PageCounters) -> PageMap:
         """Return all that is known of the pages; `spans` say what the tokens are."""
         return page_map(self._table, self._heat, self._watcher.attention_pages, spans, counters)
+
+    def span_usage(self, spans: Sequence[TextSpan]) -> tuple[SpanUsage, ...]:
+        """Return what each of these spans, by index of the tokens held, takes: tokens, bytes, heat."""
+        other_nbytes = sum(int(layer.nbytes) for layer in self._others if not layer.empty())
+        return span_usage(self._table, self.open_nbytes - other_nbytes, other_nbytes, spans)
 
     def usage(self) -> KVUsage:
         """Return the figures of the whole cache."""
@@ -129,9 +164,13 @@ class GrowingCache:
             self._heat.step(self._table.references)
         if self._paged and len(self._table.open_tokens) >= self.spec.page_tokens:
             mx.synchronize()  # a queued pass still reads the pools, which would be copied to be written
-            while len(self._table.open_tokens) >= self.spec.page_tokens:
-                self._seal(self.spec.page_tokens)
+            self._seal_full()
             self._move_tiers()
+
+    def _seal_full(self) -> None:
+        """Make pages of the open tokens, as many as these fill."""
+        while len(self._table.open_tokens) >= self.spec.page_tokens:
+            self._seal(self.spec.page_tokens)
 
     def _seal(self, num_tokens: int) -> None:
         """Make a page of the first open tokens."""

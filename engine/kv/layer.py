@@ -262,6 +262,18 @@ class PagedLayer:
             self._append(keys[None], values[None])
         self.offset = position
 
+    def prepend_open(self, other: PagedLayer) -> None:
+        """Put the open tokens of another sequence's layer, and of its position, before those that are here."""
+        if not other._num_open:
+            return
+        keys, values = other._open_arrays()
+        if self._num_open:
+            own_keys, own_values = self._open_arrays()
+            keys = mx.concatenate([keys, own_keys], axis=1)
+            values = mx.concatenate([values, own_values], axis=1)
+        self.set_open(keys, values, self.offset)
+        mx.eval(self.state)
+
     def keep_open(self, kept: BoolArray, position: int) -> None:
         """Keep those of the first open tokens that are marked, and drop all behind them."""
         if self._keys is None:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.context_usage import SpanUsage
 from engine.kv.heat import HeatSampler
-from engine.kv.page import HeldBits, IntArray
+from engine.kv.page import HeldBits, IntArray, Page
 from engine.kv.page_map import PageCounters, PageMap, TextSpan
 from engine.kv.page_table import PageReference, PageTable
 from engine.kv.precision import KVSpec, Tier
@@ -61,6 +62,46 @@ def page_infos(table: PageTable) -> list[PageInfo]:
         for reference in table.references
         for page in [reference.page]
     ]
+
+
+def span_usage(
+    table: PageTable, open_nbytes: int, other_nbytes: int, spans: Sequence[TextSpan]
+) -> tuple[SpanUsage, ...]:
+    """Return what spans of a sequence take. No step of it goes through tokens.
+
+    The bytes of a page and its heat are shared out among the tokens that the sequence has of it. The first
+    page's heat counts for none: models attend to it whatever it says.
+
+    Args:
+        table: the sequence.
+        open_nbytes: bytes of the open tokens.
+        other_nbytes: bytes of layers that are not paged, shared out among all tokens.
+        spans: by index of the tokens, in order.
+    """
+    pages = [reference.page for reference in table.references]
+    counts = np.array([reference.num_tokens for reference in table.references], dtype=np.float64)
+    tokens_of: Counter[Page] = Counter()
+    for page, count in zip(pages, counts.tolist(), strict=True):
+        tokens_of[page] += count
+    shares = counts / np.array([tokens_of[page] for page in pages], dtype=np.float64)
+    heat = [0.0 if page is pages[0] else page.heat for page in pages]
+    num_open = len(table.open_tokens)
+    edges = np.concatenate([[0.0], np.cumsum([*counts, num_open])])
+    of_pages = shares * np.array([page.nbytes for page in pages], dtype=np.float64)
+    nbytes = np.cumsum([0.0, *of_pages, open_nbytes]) + other_nbytes * edges / max(edges[-1], 1)
+    heats = np.cumsum([0.0, *(shares * heat), 0.0])
+    ends = np.clip([(span.start, span.stop) for span in spans], 0, int(edges[-1])).reshape(-1, 2)
+    found = zip(
+        spans,
+        np.diff(ends, axis=1)[:, 0].tolist(),
+        np.diff(np.rint(np.interp(ends, edges, nbytes)), axis=1)[:, 0].tolist(),
+        np.diff(np.interp(ends, edges, heats), axis=1)[:, 0].tolist(),
+        strict=True,
+    )
+    return tuple(
+        SpanUsage(span.kind, span.key, span.title, count, int(size), share)
+        for span, count, size, share in found
+    )
 
 
 def measure_usage(

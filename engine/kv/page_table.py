@@ -94,6 +94,14 @@ class PageTable:
             if kept
         ]
 
+    def position(self, index: int) -> int:
+        """Return the position of the token at an index, without going through all of them."""
+        for reference in self.references:
+            if index < reference.num_tokens:
+                return reference.page.positions[int(np.flatnonzero(reference.valid)[index])]
+            index -= reference.num_tokens
+        return self.open_positions[index]
+
     def pinned_pages(self) -> set[Page]:
         """Return the pages that have pinned tokens."""
         positions = self.pinned | self.pinned_text
@@ -118,12 +126,16 @@ class PageTable:
         del self.open_tokens[:count], self.open_positions[:count]
 
     def set_references(self, references: Sequence[PageReference]) -> None:
-        """Replace the references, counting each new one before an old one is released."""
+        """Replace the references, counting each new one before an old one is released.
+
+        References to the same page that have nothing between them any more become one.
+        """
+        references = _joined(references)
         for reference in references:
             self.store.retain(reference.page)
         for reference in self.references:
             self.store.release(reference.page)
-        self.references = tuple(references)
+        self.references = references
         self.num_sealed = sum(reference.num_tokens for reference in references)
         self.version += 1
 
@@ -158,6 +170,19 @@ class PageTable:
         self.open_positions = [at for at, keep in zip(last.page.positions, last.valid, strict=True) if keep]
         self.set_references(self.references[:-1])
 
+    def prepend(self, other: PageTable) -> None:
+        """Put what another table of the store has before all that is here.
+
+        Its open tokens must be none where there are pages here.
+        """
+        self.set_references((*other.references, *self.references))
+        self.open_tokens[:0], self.open_positions[:0] = other.open_tokens, other.open_positions
+        self.pinned |= other.pinned
+        self.pinned_text |= other.pinned_text
+        num_other = other.num_sealed + len(other.open_tokens)
+        if num_other:
+            self.next_position = max(self.next_position, other.position(num_other - 1) + 1)
+
     def fork(self) -> PageTable:
         """Return a table of its own that shares all pages."""
         other = PageTable(self.store)
@@ -167,3 +192,13 @@ class PageTable:
         other.pinned, other.pinned_text = set(self.pinned), set(self.pinned_text)
         other.next_position = self.next_position
         return other
+
+
+def _joined(references: Sequence[PageReference]) -> tuple[PageReference, ...]:
+    """Return references of which no two neighbours have the same page."""
+    joined: list[PageReference] = []
+    for reference in references:
+        if joined and joined[-1].page is reference.page:
+            reference = PageReference(reference.page, joined.pop().valid | reference.valid)
+        joined.append(reference)
+    return tuple(joined)
