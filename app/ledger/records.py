@@ -84,7 +84,7 @@ class ItemMark:
 
     Attributes:
         key: which one.
-        is_pinned: whether it always stays in the context.
+        is_pinned: whether trims leave it, and its turn, in the context.
         is_dropped: whether the model does not read it.
     """
 

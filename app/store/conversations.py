@@ -8,8 +8,9 @@ from pathlib import Path
 import sqlite_utils
 
 from app.documents.document import Document
+from app.ledger.records import ContextChange, LedgerRows, Summary
 from app.profiles import Profile
-from app.store import attachments, messages
+from app.store import attachments, ledger, messages
 from app.store import conversation_rows as rows
 from app.store.connection import StoreConnection
 from app.store.errors import NotFoundError, StoreError
@@ -107,6 +108,27 @@ class ConversationStore:
             if message_id is not None:
                 messages.require_message(db, conversation_id, message_id)
             rows.update(db, conversation_id, "context_from = ?", message_id)
+
+    def ledger(self, conversation_id: int) -> LedgerRows:
+        """Return what is stored of a conversation's context."""
+        with self._connection.read() as db:
+            rows.living(db, conversation_id)
+            return ledger.read_rows(db, conversation_id)
+
+    def change_context(self, conversation_id: int, change: ContextChange) -> ContextChange:
+        """Change what is stored of a conversation's context; return the change that undoes it."""
+        with self._connection.write() as db:
+            rows.living(db, conversation_id)
+            return ledger.change(db, conversation_id, change)
+
+    def add_summary(
+        self, conversation_id: int, summary: Summary, change: ContextChange = ContextChange()
+    ) -> Summary:
+        """Add a summary, whose `id` counts for nothing, and make a change with it; return it as stored."""
+        with self._connection.write() as db:
+            rows.living(db, conversation_id)
+            ledger.change(db, conversation_id, change)
+            return ledger.insert_summary(db, conversation_id, summary)
 
     def delete(self, conversation_id: int) -> None:
         """Take a conversation out of the list; `undo_delete` brings it back until `purge_deleted`."""

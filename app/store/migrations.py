@@ -120,3 +120,41 @@ def _profiles(db: sqlite_utils.Database) -> None:
         ALTER TABLE conversations ADD COLUMN profile TEXT;
         ALTER TABLE conversations ADD COLUMN context_from INTEGER;
     """)
+
+
+@CONVERSATIONS(name="003_context")
+def _context(db: sqlite_utils.Database) -> None:
+    # Keys name messages, attachments and summaries alike. What cannot be read here is as if it were not there.
+    # A key promises words, also to what is held of a conversation: ids of summaries are never used again.
+    db.executescript("""
+        CREATE TABLE context_marks (
+            conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+            key TEXT NOT NULL,
+            pinned INTEGER NOT NULL,
+            dropped INTEGER NOT NULL,
+            PRIMARY KEY (conversation_id, key)
+        ) STRICT;
+
+        CREATE TABLE summaries (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+            text TEXT NOT NULL,
+            covers TEXT NOT NULL,
+            source TEXT NOT NULL,
+            note TEXT NOT NULL,
+            model TEXT NOT NULL,
+            source_tokens INTEGER NOT NULL,
+            num_tokens INTEGER NOT NULL,
+            state TEXT NOT NULL
+        ) STRICT;
+
+        CREATE INDEX summaries_by_conversation ON summaries (conversation_id);
+
+        CREATE TRIGGER summaries_final BEFORE UPDATE OF
+            id, conversation_id, text, covers, source, note, model, source_tokens, num_tokens ON summaries
+        BEGIN SELECT RAISE (ABORT, 'of a summary only the state ever changes'); END;
+
+        CREATE TRIGGER summaries_kept BEFORE DELETE ON summaries
+        WHEN EXISTS (SELECT 1 FROM conversations WHERE id = OLD.conversation_id)
+        BEGIN SELECT RAISE (ABORT, 'summaries go only with their conversation'); END;
+    """)

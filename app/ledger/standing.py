@@ -1,0 +1,129 @@
+"""What stands for what on a path: which turns and documents are read, summarized, or left out.
+
+A summary applies where all that it covers is on the path. So an edited turn makes a summary above it stale by
+itself, a smaller and older one may apply instead, and going back to the former turn makes it valid again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from app.ledger.records import LedgerRows, Summary, SummaryState, attachment_key, message_key
+from app.store.records import Message, Role
+
+Turns = Sequence[Sequence[Message]]
+
+
+def turns_of(path: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
+    """Return a path by its turns: a question, or several in a row, with all up to the next question.
+
+    The same rule as `engine.turns.turn_starts`. What stands before the first question is a turn of its own.
+    """
+    starts = [
+        index
+        for index, message in enumerate(path)
+        if index == 0 or (message.role is Role.USER and path[index - 1].role is not Role.USER)
+    ]
+    return tuple(
+        tuple(path[start:stop]) for start, stop in zip(starts, [*starts[1:], len(path)], strict=True)
+    )
+
+
+def pending_turn(turns: Turns) -> int | None:
+    """Return the index of the turn that waits for its answer: the last one where a question ends it."""
+    return len(turns) - 1 if turns and turns[-1][-1].role is Role.USER else None
+
+
+def keys_of(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return the keys of messages."""
+    return tuple(message_key(message.id) for message in messages)
+
+
+def document_keys(messages: Iterable[Message]) -> tuple[str, ...]:
+    """Return the keys of the documents of messages."""
+    return tuple(attachment_key(each.id) for message in messages for each in message.attachments)
+
+
+class PathItems:
+    """The items of a path, by key.
+
+    Attributes:
+        turns: the messages of the path.
+        turn_of: the index of the turn that a message or a document is in.
+    """
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self.turn_of: dict[str, int] = {}
+        self._documents: dict[str, tuple[str, ...]] = {}
+        for index, turn in enumerate(turns):
+            for message in turn:
+                key, documents = message_key(message.id), document_keys([message])
+                self._documents[key] = documents
+                self.turn_of.update(dict.fromkeys((key, *documents), index))
+
+    def covered(self, summary: Summary) -> frozenset[str] | None:
+        """Return all that a summary covers, documents of its messages included; None if some is elsewhere."""
+        if not summary.covers or not self.turn_of.keys() >= set(summary.covers):
+            return None
+        documents = (self._documents.get(key, ()) for key in summary.covers)
+        return frozenset(summary.covers).union(*documents)
+
+    def whole_turns(self, keys: frozenset[str]) -> frozenset[int] | None:
+        """Return the turns that messages are, none for documents alone; None if half a turn is among them."""
+        turns = frozenset(self.turn_of[key] for key in keys & self._documents.keys())
+        return turns if all(keys.issuperset(keys_of(self.turns[index])) for index in turns) else None
+
+    def used(self, summaries: Sequence[Summary]) -> list[tuple[Summary, frozenset[str]]]:
+        """Return the used summaries of what is on the path, with all that they cover.
+
+        Those that cover most come first, newer before older among equals.
+        """
+        used = [each for each in reversed(summaries) if each.state is SummaryState.USED]
+        found = [(each, covered) for each in used if (covered := self.covered(each)) is not None]
+        return sorted(found, key=lambda one: -len(one[1]))
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The decisions of a ledger on a path.
+
+    Attributes:
+        turn_summaries: by the index of a turn, the summary that stands for it.
+        document_summaries: by the key of a document, the summary that stands for it alone.
+        dropped_turns: indexes of the turns that are left out.
+        dropped_documents: keys of the documents that are left out.
+    """
+
+    turn_summaries: Mapping[int, Summary]
+    document_summaries: Mapping[str, Summary]
+    dropped_turns: frozenset[int]
+    dropped_documents: frozenset[str]
+
+
+def standing(items: PathItems, rows: LedgerRows) -> Standing:
+    """Return what the rows say about a path.
+
+    The turn that waits for its answer is whole but for its documents. Elsewhere summaries come first, none
+    over another, and then what is dropped. A turn is dropped where all its messages are: never half of one.
+    """
+    pending = pending_turn(items.turns)
+    by_turn: dict[int, Summary] = {}
+    by_document: dict[str, Summary] = {}
+    taken: set[str] = set()
+    for summary, covered in items.used(rows.summaries):
+        turns = items.whole_turns(covered)
+        if turns is None or pending in turns or not taken.isdisjoint(covered):
+            continue
+        taken |= covered
+        by_turn.update(dict.fromkeys(turns, summary))
+        if not turns:
+            by_document.update(dict.fromkeys(covered, summary))
+    dropped = {key for key, mark in rows.marks.items() if mark.is_dropped}
+    dropped_turns = frozenset(
+        index
+        for index, turn in enumerate(items.turns)
+        if index != pending and index not in by_turn and dropped.issuperset(keys_of(turn))
+    )
+    return Standing(by_turn, by_document, dropped_turns, frozenset(dropped - taken))
