@@ -29,6 +29,7 @@ class TextSpan:
         stop: index behind its last token.
         key: which message, document or summary of the conversation it is, empty where that is not told. What
             has the same key has the same words.
+        marker_tokens: how many of its first tokens are the template's marker, which may differ.
     """
 
     kind: SpanKind
@@ -36,6 +37,7 @@ class TextSpan:
     start: int
     stop: int
     key: str = ""
+    marker_tokens: int = 0
 
 
 @dataclass(frozen=True)
