@@ -73,11 +73,13 @@ class PromptSize:
     """Tokens of the prompt that a request makes, and of the context that there is for prompt and answer.
 
     Attributes:
+        fitting_tokens: what memory holds now, whatever `max_context` is.
         unread_tokens: those of the prompt that would have to be read, given what is held.
     """
 
     num_tokens: int
     limit_tokens: int
+    fitting_tokens: int
     unread_tokens: int = 0
 
 

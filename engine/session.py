@@ -87,7 +87,7 @@ class Session:
     def measure(self, request: GenerationRequest) -> PromptSize:
         """Do what `Engine.measure` says."""
         _, question = self._question(request)
-        return PromptSize(question.num_tokens, question.limit_tokens)
+        return PromptSize(question.num_tokens, question.limit_tokens, question.fitting_tokens)
 
     def admit(self, request: GenerationRequest) -> Admitted:
         """Do what `Engine.admit` says; return what was found out."""
