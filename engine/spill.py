@@ -9,7 +9,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +33,19 @@ DIGEST_NBYTES = 16
 
 @dataclass(frozen=True)
 class SpilledSequence:
-    """Where a sequence's blobs lie: one file, and the length and the end of each blob in it."""
+    """Where a sequence's blobs lie: one file, and the start, the length and the end of each blob in it."""
 
     path: Path
-    blobs: tuple[tuple[int, bytes], ...]
+    blobs: tuple[tuple[int, int, bytes], ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the blobs."""
+        return sum(nbytes for _, nbytes, _ in self.blobs)
+
+    def part(self, numbers: Sequence[int]) -> SpilledSequence:
+        """Return where some of the blobs lie."""
+        return SpilledSequence(self.path, tuple(self.blobs[number] for number in numbers))
 
 
 class SpillFolder:
@@ -64,17 +73,18 @@ class SpillFolder:
         Raises:
             OSError: the disk takes no more, or the folder cannot be written. Nothing of it stays on the disk.
         """
-        self._require_room(cache.nbytes)
+        self._require_room(cache.referred_nbytes)
         path = self._folder() / f"{next(self._numbers)}.pages"
-        blobs: list[tuple[int, bytes]] = []
+        blobs: list[tuple[int, int, bytes]] = []
         try:
             with path.open("xb") as file:
 
                 def write(blob: Blob) -> None:
                     check()
+                    start = file.tell()
                     file.write(blob)
                     file.flush()  # a disk that is full must be noticed while the sequence is still whole
-                    blobs.append((len(blob), bytes(blob[-DIGEST_NBYTES:])))
+                    blobs.append((start, len(blob), bytes(blob[-DIGEST_NBYTES:])))
 
                 cache.move_out(write)
         except BaseException:
@@ -94,13 +104,19 @@ class SpillFolder:
             BlobError: it is not what was written.
         """
         try:
-            cache.move_in(_read_blobs(spilled, check))
+            self.read(spilled, cache, check)
         except Cancelled:
             raise
         except BaseException:
             self.discard(spilled)
             raise
         self.discard(spilled)
+
+    def read(
+        self, spilled: SpilledSequence, cache: MovableCache, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Do the same and leave the file where it is in any case."""
+        cache.move_in(_read_blobs(spilled, check))
 
     def discard(self, spilled: SpilledSequence) -> None:
         """Remove a file that is no longer needed."""
@@ -151,8 +167,9 @@ class SpillFolder:
 
 def _read_blobs(spilled: SpilledSequence, check: Callable[[], None]) -> Iterator[Blob]:
     with spilled.path.open("rb") as file:
-        for nbytes, end in spilled.blobs:
+        for start, nbytes, end in spilled.blobs:
             check()
+            file.seek(start)
             blob = file.read(nbytes)
             if blob[-DIGEST_NBYTES:] != end:
                 raise DamagedBlobError("it is not what was written here")

@@ -79,8 +79,8 @@ class SequenceCache(MovableCache):
         Behind the last token those are all that follow, up to `sys.maxsize`; reading there begins at
         `next_position`.
         """
-        start = self._table.position(at - 1) + 1 if at else 0
-        return range(start, self._table.position(at) if at < self.num_tokens else sys.maxsize)
+        start = self.position(at - 1) + 1 if at else 0
+        return range(start, self.position(at) if at < self.num_tokens else sys.maxsize)
 
     def free_positions(self, at: int) -> int:
         """Return how many tokens could be spliced before the one at index `at`."""
@@ -127,6 +127,14 @@ class SequenceCache(MovableCache):
         self._prepend(piece)
         self._prepend(head)
         self._settle()
+
+    def part_outside(self, start: int, stop: int) -> tuple[SequenceCache, list[int]]:
+        """Return the tokens from `start` to `stop` of a piece that is outside as a piece that is outside.
+
+        Also the numbers of the blobs, as `move_out` wrote them, that are to be given to its `move_in`.
+        """
+        part = self.fork()
+        return part, part._keep_outside(start, stop)
 
     def begin_splice(self, at: int) -> SequenceCache:
         """Return a fork that ends before the token at index `at`, the head: read the new text into it.
@@ -200,10 +208,13 @@ class SequenceCache(MovableCache):
     def pin_text(self, stretches: Iterable[tuple[int, int]]) -> None:
         """Do the same for the tokens of each stretch, instead of those of the last call.
 
-        What was pinned in another way stays so.
+        They may be tokens that are yet to be read. What was pinned in another way stays so.
         """
-        positions = self._table.positions
-        self._table.pinned_text = {at for start, stop in stretches for at in positions[start:stop]}
+        stretches = list(stretches)
+        table, count = self._table, self.num_tokens
+        last = max((stop for _, stop in stretches), default=0)
+        positions = [*table.positions, *range(table.next_position, table.next_position + last - count)]
+        table.pinned_text = {at for start, stop in stretches for at in positions[start:stop]}
 
     def pin_page(self, number: int, pinned: bool) -> bool:
         """Pin or unpin a page; return whether the sequence has it."""
@@ -225,9 +236,7 @@ class SequenceCache(MovableCache):
         if not self.shares_with(other):
             raise ValueError("These are the keys and values of another cache.")
         gap, last = self.gap(at), other.num_tokens - 1
-        if last < start or (
-            gap.start <= other._table.position(start) and other._table.position(last) < gap.stop
-        ):
+        if last < start or (gap.start <= other.position(start) and other.position(last) < gap.stop):
             return
         self._require_room(len(gap), other.num_tokens - start)
         raise OctavoError("The positions of the text that is to come back are in use. It must be read again.")
@@ -242,8 +251,8 @@ class SequenceCache(MovableCache):
 
     def _end_at_last_token(self) -> None:
         """Have the next token follow the last one, without a gap."""
-        count = self.num_tokens
-        self._table.next_position = self._table.position(count - 1) + 1 if count else 0
+        self._table.next_position = 0
+        self._table.skip_to_end()
         self.realign()
 
     def _prepend(self, other: SequenceCache) -> None:

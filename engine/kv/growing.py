@@ -106,6 +106,11 @@ class GrowingCache:
         """Whether both have their pages in one store, so that one can take over what the other has."""
         return self._store is other._store
 
+    def pages_beside(self, others: Iterable[GrowingCache]) -> set[Page]:
+        """Return the pages that other sequences of the store read and this one does not."""
+        theirs = {reference.page for other in others for reference in other._table.references}
+        return theirs.difference(reference.page for reference in self._table.references)
+
     @staticmethod
     def total_nbytes(caches: Iterable[GrowingCache]) -> int:
         """Return the bytes of several sequences, what they share counted once."""
@@ -252,6 +257,10 @@ class GrowingCache:
     def next_position(self) -> int:
         """The position of the next token; more than `num_tokens` where tokens were dropped."""
         return self._table.next_position
+
+    def position(self, index: int) -> int:
+        """Return the position of the token at an index."""
+        return self._table.position(index)
 
     @property
     def num_before_gap(self) -> int:

@@ -263,7 +263,7 @@ class PagedLayer:
         self.offset = position
 
     def prepend_open(self, other: PagedLayer) -> None:
-        """Put the open tokens of another sequence's layer, and of its position, before those that are here."""
+        """Put the open tokens that another sequence has in this layer before those that are here."""
         if not other._num_open:
             return
         keys, values = other._open_arrays()

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import mlx.core as mx
+import numpy as np
 
 from engine.kv.blob import Blob, BlobFormat
 from engine.kv.codec import OpenArrays, OpenHeader, decode_open, decode_page, encode_open, encode_page
 from engine.kv.growing import GrowingCache
-from engine.kv.page import BoolArray, Page
+from engine.kv.page import BoolArray, Page, still_marked
 from engine.kv.page_table import PageReference
 
 
@@ -22,13 +23,29 @@ class _Outside:
         form: what its blobs have in common, None where there are none.
         num_pages: how many pages were handed over.
         references: which of these pages the sequence reads, in order, and which of their tokens.
-        open_header: the open tokens; none where nothing was handed over of them.
+        open_kept: which of the open tokens that were handed over it has; empty where none were.
     """
 
     form: BlobFormat | None
     num_pages: int
     references: tuple[tuple[int, BoolArray], ...]
-    open_header: OpenHeader
+    open_kept: BoolArray
+
+    def part(self, kept: BoolArray) -> tuple[_Outside, list[int]]:
+        """Return the same for a sequence of the tokens that are marked only, and which blobs these take."""
+        references, start = [], 0
+        for number, valid in self.references:
+            count = int(valid.sum())
+            valid = still_marked(valid, kept[start : start + count])
+            start += count
+            if valid.any():
+                references.append((number, valid))
+        blobs = sorted({number for number, _ in references})
+        renumbered = tuple((blobs.index(number), valid) for number, valid in references)
+        open_kept = still_marked(self.open_kept, kept[start:])
+        if not open_kept.any():
+            return _Outside(self.form, len(blobs), renumbered, open_kept[:0]), blobs
+        return _Outside(self.form, len(blobs), renumbered, open_kept), [*blobs, self.num_pages]
 
 
 class MovableCache(GrowingCache):
@@ -74,7 +91,7 @@ class MovableCache(GrowingCache):
                 write(encode_open(header, self._open_arrays(), form))
         places = {page: index for index, page in enumerate(pages)}
         references = tuple((places[reference.page], reference.valid) for reference in table.references)
-        self._outside = _Outside(form, len(pages), references, header)
+        self._outside = _Outside(form, len(pages), references, np.ones(len(header.tokens), dtype=np.bool_))
         table.set_references(())
         for layer in self._paged:
             layer.clear()
@@ -94,7 +111,8 @@ class MovableCache(GrowingCache):
                 [PageReference(pages[index], valid) for index, valid in outside.references]
             )
             if opened:
-                self._reopen_with(opened)
+                self._reopen_with(opened, outside.open_kept)
+            self._table.skip_to_end()
         for layer in self._paged:
             layer.offset = self._table.next_position
         self._outside = None
@@ -108,7 +126,7 @@ class MovableCache(GrowingCache):
             while len(pages) < outside.num_pages:
                 pages.append(decode_page(next(blobs), form, self._store))
                 mx.clear_cache()  # each pool that has grown left a buffer
-            return pages, decode_open(next(blobs), form)[1] if outside.open_header.tokens else {}
+            return pages, decode_open(next(blobs), form)[1] if len(outside.open_kept) else {}
         except BaseException:
             for page in pages:
                 self._store.retain(page)
@@ -116,9 +134,24 @@ class MovableCache(GrowingCache):
             self._store.defragment()
             raise
 
-    def _reopen_with(self, arrays: OpenArrays) -> None:
+    def _keep_outside(self, start: int, stop: int) -> list[int]:
+        """Have only some of the tokens that are outside; return the numbers of the blobs that these take."""
+        outside, table = self._outside, self._table
+        assert outside is not None
+        num_sealed = sum(int(valid.sum()) for _, valid in outside.references)
+        index = np.arange(num_sealed + len(table.open_tokens))
+        self._outside, blobs = outside.part((start <= index) & (index < stop))
+        opened = slice(max(0, start - num_sealed), max(0, stop - num_sealed))
+        table.open_tokens = table.open_tokens[opened]
+        table.open_positions = table.open_positions[opened]
+        table.next_position = 0  # what comes in says where it ends
+        return blobs
+
+    def _reopen_with(self, arrays: OpenArrays, kept: BoolArray) -> None:
+        index = mx.array(np.flatnonzero(kept))
         for layer in self._paged:
-            layer.set_open(*arrays[layer.number], self._table.next_position)
+            keys, values = arrays[layer.number]
+            layer.set_open(keys[:, index], values[:, index], self._table.next_position)
             mx.eval(layer.state)
 
     def _open_arrays(self) -> OpenArrays:

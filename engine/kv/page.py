@@ -15,6 +15,13 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 
+def still_marked(marks: BoolArray, kept: BoolArray) -> BoolArray:
+    """Return marks, `[tokens]`, without those that `kept`, `[marks]`, takes away."""
+    rest = marks.copy()
+    rest[marks] = kept
+    return rest
+
+
 @dataclass
 class Blocks:
     """Where one layer's keys, or its values, of a page lie: bits and slot for each KV head, `[kv_heads]`."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from engine.kv.page import BoolArray, Page
+from engine.kv.page import BoolArray, Page, still_marked
 from engine.kv.store import PageStore
 
 
@@ -145,13 +145,12 @@ class PageTable:
         Pages without a token are no longer referred to; what is kept stays at its positions.
         """
         if self.pinned or self.pinned_text:
-            positions = {position for position, keep in zip(self.positions, kept, strict=True) if keep}
-            self.pinned &= positions
-            self.pinned_text &= positions
+            gone = {position for position, keep in zip(self.positions, kept, strict=True) if not keep}
+            self.pinned -= gone
+            self.pinned_text -= gone
         references, start = [], 0
         for reference in self.references:
-            valid = reference.valid.copy()
-            valid[reference.valid] = kept[start : start + reference.num_tokens]
+            valid = still_marked(reference.valid, kept[start : start + reference.num_tokens])
             start += reference.num_tokens
             if valid.any():
                 unchanged = (valid == reference.valid).all()
@@ -179,9 +178,13 @@ class PageTable:
         self.open_tokens[:0], self.open_positions[:0] = other.open_tokens, other.open_positions
         self.pinned |= other.pinned
         self.pinned_text |= other.pinned_text
-        num_other = other.num_sealed + len(other.open_tokens)
-        if num_other:
-            self.next_position = max(self.next_position, other.position(num_other - 1) + 1)
+        self.skip_to_end()
+
+    def skip_to_end(self) -> None:
+        """Have the next token follow the last one, unless it is to come later anyway."""
+        count = self.num_sealed + len(self.open_tokens)
+        if count:
+            self.next_position = max(self.next_position, self.position(count - 1) + 1)
 
     def fork(self) -> PageTable:
         """Return a table of its own that shares all pages."""
