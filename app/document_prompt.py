@@ -1,4 +1,4 @@
-"""Documents in what a model reads: how they are written, found again, and replaced by something shorter."""
+"""Documents and summaries in what a model reads: how they are written, found again, and replaced."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from engine.model import ChatMessage
+from engine.kv.page_map import SpanKind
+from engine.model import ChatMessage, Role
 from engine.spans import DocumentRange
 
 _BETWEEN = "\n\n"
 _END = "(End of the document.)"
+_END_OF_SUMMARY = "(End of the summary.)"
 
 
 class TitledText(Protocol):
@@ -24,6 +26,23 @@ class TitledText(Protocol):
     @property
     def text(self) -> str:
         """What is in it."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A document, or a summary, as a model reads it before the words of a message.
+
+    Attributes:
+        title: what it is called.
+        text: its words, with those around it that say what it is.
+        key: which item of the conversation it is, empty where that is not told.
+        kind: what it is.
+    """
+
+    title: str
+    text: str
+    key: str = ""
+    kind: SpanKind = SpanKind.DOCUMENT
 
 
 @dataclass(frozen=True)
@@ -55,28 +74,57 @@ def _head(title: str) -> str:
     return f"Document: {title}"
 
 
+def document_passage(document: TitledText, key: str = "") -> Passage:
+    """Return a document as the model reads it."""
+    return Passage(document.title, document_text(document.title, document.text), key)
+
+
+def summary_passage(title: str, about: str, text: str, key: str) -> Passage:
+    """Return a summary as the model reads it.
+
+    Args:
+        title: what it is called, for people.
+        about: what it is a summary of, for the model, as `the earlier conversation`.
+        text: its words.
+        key: its key.
+    """
+    written = _BETWEEN.join([f"Summary of {about}:", text.strip(), _END_OF_SUMMARY])
+    return Passage(title, written, key, SpanKind.SUMMARY)
+
+
+def left_out_text(titles: Sequence[str]) -> str:
+    """Return what the model reads for a message that has no words but documents that are left out."""
+    return f"(Left out here: {', '.join(titles)}.)"
+
+
+def chat_message(role: Role, text: str, passages: Sequence[Passage] = (), key: str = "") -> ChatMessage:
+    """Return a message as the model reads it: its passages first, so that they stay a shared prefix."""
+    ranges, start = [], 0
+    for passage in passages:
+        stop = start + len(passage.text)
+        ranges.append(DocumentRange(passage.title, start, stop, passage.key, passage.kind))
+        start = stop + len(_BETWEEN)
+    parts = [passage.text for passage in passages]
+    return ChatMessage(role, _BETWEEN.join([*parts, text] if text else parts), tuple(ranges), key)
+
+
 def message_text(text: str, documents: Sequence[TitledText]) -> str:
-    """Return what the model reads for a message: its documents first, so that they stay a shared prefix."""
-    parts = [document_text(document.title, document.text) for document in documents]
-    return _BETWEEN.join([*parts, text] if text else parts)
+    """Return what the model reads for a message with documents."""
+    return chat_message("user", text, [document_passage(each) for each in documents]).content
 
 
 def document_ranges(documents: Sequence[TitledText]) -> tuple[DocumentRange, ...]:
     """Return where the documents of a message stand in its `message_text`."""
-    ranges, start = [], 0
-    for document in documents:
-        stop = start + len(document_text(document.title, document.text))
-        ranges.append(DocumentRange(document.title, start, stop))
-        start = stop + len(_BETWEEN)
-    return tuple(ranges)
+    return chat_message("user", "", [document_passage(each) for each in documents]).documents
 
 
 def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, ...]:
-    """Return the documents of a conversation, in order."""
+    """Return the documents of a conversation, in order, without summaries."""
     return tuple(
         PlacedDocument(index, each, _text_of(each, message.content[each.start : each.stop]))
         for index, message in enumerate(messages)
         for each in message.documents
+        if each.kind is SpanKind.DOCUMENT
     )
 
 
@@ -86,34 +134,50 @@ def _text_of(document: DocumentRange, written: str) -> str:
 
 
 def without_documents(content: str, documents: Sequence[DocumentRange]) -> str:
-    """Return the words of a message beside its documents."""
+    """Return the words of a message beside its documents and summaries."""
     for document in reversed(documents):
         content = content[: document.start] + content[document.stop :]
     return content.strip()
 
 
 def replaced(messages: Sequence[ChatMessage], texts: Mapping[PlacedDocument, str]) -> tuple[ChatMessage, ...]:
-    """Return a conversation in which some documents are written in other words, frame included."""
+    """Return a conversation in which some documents are written in other words, frame included.
+
+    These lose their keys, which promise the words.
+    """
     return tuple(_replaced_in(message, index, texts) for index, message in enumerate(messages))
 
 
 def _replaced_in(message: ChatMessage, index: int, texts: Mapping[PlacedDocument, str]) -> ChatMessage:
     instead = {document.range: text for document, text in texts.items() if document.message == index}
     content, ranges, end = "", [], 0
-    for document in message.documents:
-        content += message.content[end : document.start]
-        written = instead.get(document, message.content[document.start : document.stop])
-        ranges.append(DocumentRange(document.title, len(content), len(content) + len(written)))
-        content, end = content + written, document.stop
+    for each in message.documents:
+        content += message.content[end : each.start]
+        written = instead.get(each, message.content[each.start : each.stop])
+        key = "" if each in instead else each.key
+        ranges.append(DocumentRange(each.title, len(content), len(content) + len(written), key, each.kind))
+        content, end = content + written, each.stop
     return dataclasses.replace(message, content=content + message.content[end:], documents=tuple(ranges))
 
 
 def with_documents_first(message: ChatMessage, documents: Sequence[tuple[str, str]]) -> ChatMessage:
-    """Return a message with more documents before its own: titles, and what is written for them."""
-    content, ranges = "", []
-    for title, written in documents:
-        ranges.append(DocumentRange(title, len(content), len(content) + len(written)))
-        content += written + _BETWEEN
-    shift = len(content)
-    own = [DocumentRange(each.title, each.start + shift, each.stop + shift) for each in message.documents]
-    return dataclasses.replace(message, content=content + message.content, documents=(*ranges, *own))
+    """Return a message with more documents before its own: titles, and what is written for them.
+
+    Summaries at its head stay there.
+    """
+    own = message.documents
+    is_document = [each.kind is not SpanKind.SUMMARY for each in own]
+    num_summaries = is_document.index(True) if any(is_document) else len(own)
+    head = own[num_summaries - 1].stop if num_summaries else 0
+    before, behind = (_BETWEEN, "") if num_summaries else ("", _BETWEEN)
+    written, ranges = "", []
+    for title, text in documents:
+        start = head + len(written) + len(before)
+        ranges.append(DocumentRange(title, start, start + len(text)))
+        written += before + text + behind
+    shifted = [
+        dataclasses.replace(each, start=each.start + len(written), stop=each.stop + len(written))
+        for each in own[num_summaries:]
+    ]
+    content = message.content[:head] + written + message.content[head:]
+    return dataclasses.replace(message, content=content, documents=(*own[:num_summaries], *ranges, *shifted))

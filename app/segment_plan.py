@@ -62,9 +62,12 @@ class SegmentPlan:
 
     @property
     def has_more(self) -> bool:
-        """Whether there is something to answer from beside the documents that are read in parts."""
+        """Whether there is something to answer from beside the documents that are read in parts.
+
+        Summaries are that.
+        """
         messages = self.request.messages
-        is_read_whole = len(placed_documents(messages)) > len(self.documents)
+        is_read_whole = sum(len(message.documents) for message in messages) > len(self.documents)
         return is_read_whole or any(message.role == "assistant" for message in messages)
 
     def note_request(self, prompt: str) -> GenerationRequest:

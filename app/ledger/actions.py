@@ -6,8 +6,12 @@ which cannot be dropped.
 
 from __future__ import annotations
 
-from app.ledger.context import ConversationContext
-from app.ledger.records import ContextChange
+import dataclasses
+from collections.abc import Iterable
+
+from app.ledger.context import ConversationContext, LedgerSpan, SpanState
+from app.ledger.records import NO_CHANGE, ContextChange, ItemMark, Summary, SummaryState
+from engine.kv.page_map import SpanKind
 
 
 def pin(context: ConversationContext, key: str, pinned: bool) -> ContextChange:
@@ -15,15 +19,30 @@ def pin(context: ConversationContext, key: str, pinned: bool) -> ContextChange:
 
     Trims do not release a turn of which a message or document is pinned. A summary cannot be pinned.
     """
-    raise NotImplementedError
+    span = _span(context, key)
+    if span is None or span.kind is SpanKind.SUMMARY:
+        return NO_CHANGE
+    keys = (key,) if span.kind is SpanKind.DOCUMENT else context.turns[span.turn].keys
+    marks = (dataclasses.replace(_mark(context, each), is_pinned=pinned) for each in keys)
+    return _change(context, marks)
 
 
 def drop(context: ConversationContext, key: str) -> ContextChange:
     """Return the change that leaves out the turn of a message, a document, or a summary with all it covers.
 
-    Nothing to do for what the model does not read anyway, and for what a summary stands for: drop that.
+    Nothing to do for what the model does not read anyway; of what a summary stands for, drop that. Nor for
+    the turn that waits for its answer, other than its documents.
     """
-    raise NotImplementedError
+    span = _span(context, key)
+    if span is None or span.state is not SpanState.IN_CONTEXT:
+        return NO_CHANGE
+    if span.kind is SpanKind.SUMMARY:
+        assert span.summary is not None
+        return _change(context, _dropped(context, span.summary.covers, True), span.summary)
+    if span.kind is SpanKind.DOCUMENT:
+        return _change(context, _dropped(context, (key,), True))
+    turn = context.turns[span.turn]
+    return NO_CHANGE if turn.is_pending else _change(context, _dropped(context, turn.keys, True))
 
 
 def restore(context: ConversationContext, key: str) -> ContextChange:
@@ -33,4 +52,39 @@ def restore(context: ConversationContext, key: str) -> ContextChange:
     are retired with it, so that none of them takes its place. A document of a turn that is left out comes
     back with it.
     """
-    raise NotImplementedError
+    span = _span(context, key)
+    if span is None:
+        return NO_CHANGE
+    if span.summary is not None:
+        return _change(context, _dropped(context, span.summary.covers, False), span.summary)
+    turn = context.turns[span.turn]
+    keys = turn.keys if turn.state is SpanState.DROPPED else ()
+    own = (key,) if span.kind is SpanKind.DOCUMENT else ()
+    return _change(context, _dropped(context, (*keys, *own), False))
+
+
+def _span(context: ConversationContext, key: str) -> LedgerSpan | None:
+    return next((span for span in context.spans if span.key == key), None)
+
+
+def _mark(context: ConversationContext, key: str) -> ItemMark:
+    return context.rows.marks.get(key, ItemMark(key))
+
+
+def _dropped(context: ConversationContext, keys: Iterable[str], is_dropped: bool) -> Iterable[ItemMark]:
+    return (dataclasses.replace(_mark(context, key), is_dropped=is_dropped) for key in keys)
+
+
+def _change(
+    context: ConversationContext, marks: Iterable[ItemMark], summary: Summary | None = None
+) -> ContextChange:
+    """Return a change of those marks that are to be others, and of a summary and those of the same items."""
+    changed = tuple(mark for mark in marks if mark != _mark(context, mark.key))
+    return ContextChange(changed, () if summary is None else _retired(context, summary))
+
+
+def _retired(context: ConversationContext, summary: Summary) -> tuple[tuple[int, SummaryState], ...]:
+    items = context.items
+    used = items.used(context.rows.summaries)
+    covered = next(keys for each, keys in used if each == summary)
+    return tuple((each.id, SummaryState.RETIRED) for each, keys in used if not covered.isdisjoint(keys))

@@ -7,16 +7,33 @@ is in the context between two replies is also what stands before the next questi
 
 from __future__ import annotations
 
+import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.ledger.records import ContextChange, LedgerRows, Summary
-from app.ledger.standing import PathItems, Standing
-from app.store.records import Attachment, Message
+from app.document_prompt import TitledText, chat_message, document_passage
+from app.ledger.records import ContextChange, LedgerRows, Summary, attachment_key, message_key
+from app.ledger.standing import (
+    PathItems,
+    Standing,
+    document_keys,
+    keys_of,
+    pending_turn,
+    standing,
+    turns_of,
+)
+from app.ledger.writing import summary_title, waiting_summaries, written_messages, written_summary
+from app.store.records import Message, Role
+from app.store.titles import title_of
 from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
+
+_KINDS = {Role.USER: SpanKind.USER, Role.ASSISTANT: SpanKind.ASSISTANT}
+_REASONING_END = "</think>"
+_TITLE_CHARACTERS = 1000
+"""So many characters of a message are looked at for its first words."""
 
 
 class SpanState(enum.Enum):
@@ -36,8 +53,6 @@ class Turn:
         keys: the keys of these messages: what a summary of the turn covers.
         state: whether the model reads it.
         summary: what stands for it, where it is summarized.
-        read_keys: the keys of all that the model reads of it: messages, documents, summaries of documents.
-            Those of summaries of earlier turns, which stand at its head, are not among them.
         is_pinned: whether a message or document of it is pinned, so that no trim releases it.
         is_pending: whether it waits for its answer.
     """
@@ -46,7 +61,6 @@ class Turn:
     keys: tuple[str, ...]
     state: SpanState
     summary: Summary | None
-    read_keys: tuple[str, ...]
     is_pinned: bool
     is_pending: bool
 
@@ -93,7 +107,39 @@ class ConversationContext:
     @classmethod
     def of(cls, path: Sequence[Message], rows: LedgerRows) -> ConversationContext:
         """Return the context of a path; messages without a word are no part of it."""
-        raise NotImplementedError
+        return cls(tuple(each for each in path if each.text or each.attachments), rows)
+
+    @cached_property
+    def items(self) -> PathItems:
+        """The messages and documents of the path, by key."""
+        return PathItems(turns_of(self.path))
+
+    @cached_property
+    def standing(self) -> Standing:
+        """What stands for what."""
+        return standing(self.items, self.rows)
+
+    @cached_property
+    def turns(self) -> tuple[Turn, ...]:
+        """All turns of the path, oldest first."""
+        pending = pending_turn(self.items.turns)
+        pinned = self.pinned_keys
+        return tuple(
+            Turn(
+                messages=messages,
+                keys=(keys := keys_of(messages)),
+                state=self._state(index),
+                summary=self.standing.turn_summaries.get(index),
+                is_pinned=not pinned.isdisjoint((*keys, *document_keys(messages))),
+                is_pending=index == pending,
+            )
+            for index, messages in enumerate(self.items.turns)
+        )
+
+    def _state(self, turn: int) -> SpanState:
+        if turn in self.standing.turn_summaries:
+            return SpanState.SUMMARIZED
+        return SpanState.DROPPED if turn in self.standing.dropped_turns else SpanState.IN_CONTEXT
 
     @cached_property
     def messages(self) -> tuple[ChatMessage, ...]:
@@ -102,47 +148,103 @@ class ConversationContext:
         A summary stands at the head of the first turn behind what it stands for that is read. `waiting` are
         those with no such turn.
         """
-        raise NotImplementedError
+        return tuple(written_messages(self.items, self.standing))
 
     @cached_property
     def waiting(self) -> tuple[Summary, ...]:
         """The summaries that stand at the head of the next question, in order."""
-        raise NotImplementedError
+        return waiting_summaries(self.items, self.standing)
 
-    def asking(self, text: str, documents: Sequence[Attachment] = ()) -> tuple[ChatMessage, ...]:
+    def asking(self, text: str, documents: Sequence[TitledText] = ()) -> tuple[ChatMessage, ...]:
         """Return `messages` with a further question, which has no key, as they will be when it is sent."""
-        raise NotImplementedError
-
-    @cached_property
-    def turns(self) -> tuple[Turn, ...]:
-        """All turns of the path, oldest first."""
-        raise NotImplementedError
+        passages = [
+            *(written_summary(summary, self.items) for summary in self.waiting),
+            *(document_passage(document) for document in documents),
+        ]
+        return (*self.messages, chat_message("user", text, passages))
 
     @cached_property
     def spans(self) -> tuple[LedgerSpan, ...]:
         """All items of the path in order; a summary precedes what it stands for, a document its message."""
-        raise NotImplementedError
+        shown: set[Summary] = set()
+        return tuple(
+            span
+            for index, turn in enumerate(self.turns)
+            for message in turn.messages
+            for span in self._spans_of(message, index, shown)
+        )
 
-    @property
+    def _spans_of(self, message: Message, turn: int, shown: set[Summary]) -> Iterator[LedgerSpan]:
+        state, summary = self.turns[turn].state, self.turns[turn].summary
+        yield from self._summary_span(summary, message, turn, shown)
+        for document in message.attachments:
+            key = attachment_key(document.id)
+            own = summary or self.standing.document_summaries.get(key)
+            yield from self._summary_span(own, message, turn, shown)
+            is_dropped = summary is None and key in self.standing.dropped_documents
+            kept = SpanState.SUMMARIZED if own else SpanState.DROPPED if is_dropped else state
+            yield LedgerSpan(
+                SpanKind.DOCUMENT,
+                key,
+                document.title,
+                kept,
+                key in self.pinned_keys,
+                own,
+                message.id,
+                document.id,
+                turn,
+            )
+        key = message_key(message.id)
+        kind, title = _KINDS[message.role], _first_words(message)
+        yield LedgerSpan(kind, key, title, state, key in self.pinned_keys, summary, message.id, None, turn)
+
+    def _summary_span(
+        self, summary: Summary | None, message: Message, turn: int, shown: set[Summary]
+    ) -> Iterator[LedgerSpan]:
+        """Yield the span of a summary before the first item that it stands for."""
+        if summary is not None and summary not in shown:
+            shown.add(summary)
+            title = summary_title(summary, self.items)
+            yield LedgerSpan(
+                SpanKind.SUMMARY,
+                summary.key,
+                title,
+                SpanState.IN_CONTEXT,
+                False,
+                summary,
+                message.id,
+                None,
+                turn,
+            )
+
+    @cached_property
     def pinned_keys(self) -> frozenset[str]:
         """Keys of the messages and documents of the path that are pinned."""
-        raise NotImplementedError
+        pinned = (key for key, mark in self.rows.marks.items() if mark.is_pinned)
+        return frozenset(pinned) & self.items.turn_of.keys()
 
     @property
     def left_out_turns(self) -> int:
         """How many turns the model does not read themselves: those that are summarized or dropped."""
-        raise NotImplementedError
+        return len(self.standing.turn_summaries) + len(self.standing.dropped_turns)
 
     def changed(self, change: ContextChange, *new: Summary) -> ConversationContext:
-        """Return the context as if a change, and with it new summaries, had been stored."""
-        raise NotImplementedError
+        """Return the context as if a change, and with it new summaries, had been stored.
 
-    @cached_property
-    def items(self) -> PathItems:
-        """The messages and documents of the path, by key."""
-        raise NotImplementedError
+        Summaries that have no id yet are told apart by numbers below zero.
+        """
+        states = dict(change.summaries)
+        summaries = [
+            dataclasses.replace(each, state=states.get(each.id, each.state)) for each in self.rows.summaries
+        ]
+        unsaved = (
+            each if each.id else dataclasses.replace(each, id=-number) for number, each in enumerate(new, 1)
+        )
+        marks = {**self.rows.marks, **{mark.key: mark for mark in change.marks}}
+        return ConversationContext(self.path, LedgerRows(marks, (*summaries, *unsaved)))
 
-    @cached_property
-    def standing(self) -> Standing:
-        """What stands for what."""
-        raise NotImplementedError
+
+def _first_words(message: Message) -> str:
+    """Return the first words of a message, of an answer those behind its reasoning; else its documents."""
+    text = message.text.rpartition(_REASONING_END)[2].strip() or message.text
+    return title_of(text[:_TITLE_CHARACTERS], ", ".join(each.title for each in message.attachments))

@@ -104,6 +104,10 @@ class ContextChange:
     summaries: tuple[tuple[int, SummaryState], ...] = ()
 
 
+NO_CHANGE = ContextChange()
+"""Nothing to do."""
+
+
 @dataclass(frozen=True)
 class LedgerRows:
     """All that is stored of a conversation's context.

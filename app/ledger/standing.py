@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.ledger.records import LedgerRows, Summary, SummaryState, attachment_key, message_key
-from app.store.records import Message, Role
+from app.store.records import Attachment, Message, Role
 
-Turns = Sequence[Sequence[Message]]
+Turns = Sequence[tuple[Message, ...]]
 
 
 def turns_of(path: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
@@ -51,28 +51,31 @@ class PathItems:
     Attributes:
         turns: the messages of the path.
         turn_of: the index of the turn that a message or a document is in.
+        documents: the documents.
     """
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
         self.turn_of: dict[str, int] = {}
-        self._documents: dict[str, tuple[str, ...]] = {}
+        self.documents: dict[str, Attachment] = {}
+        self._documents_of: dict[str, tuple[str, ...]] = {}
         for index, turn in enumerate(turns):
             for message in turn:
                 key, documents = message_key(message.id), document_keys([message])
-                self._documents[key] = documents
+                self.documents.update(zip(documents, message.attachments, strict=True))
+                self._documents_of[key] = documents
                 self.turn_of.update(dict.fromkeys((key, *documents), index))
 
     def covered(self, summary: Summary) -> frozenset[str] | None:
         """Return all that a summary covers, documents of its messages included; None if some is elsewhere."""
         if not summary.covers or not self.turn_of.keys() >= set(summary.covers):
             return None
-        documents = (self._documents.get(key, ()) for key in summary.covers)
+        documents = (self._documents_of.get(key, ()) for key in summary.covers)
         return frozenset(summary.covers).union(*documents)
 
     def whole_turns(self, keys: frozenset[str]) -> frozenset[int] | None:
         """Return the turns that messages are, none for documents alone; None if half a turn is among them."""
-        turns = frozenset(self.turn_of[key] for key in keys & self._documents.keys())
+        turns = frozenset(self.turn_of[key] for key in keys & self._documents_of.keys())
         return turns if all(keys.issuperset(keys_of(self.turns[index])) for index in turns) else None
 
     def used(self, summaries: Sequence[Summary]) -> list[tuple[Summary, frozenset[str]]]:
@@ -90,10 +93,10 @@ class Standing:
     """The decisions of a ledger on a path.
 
     Attributes:
-        turn_summaries: by the index of a turn, the summary that stands for it.
-        document_summaries: by the key of a document, the summary that stands for it alone.
+        turn_summaries: by the index of a turn, the summary that stands for it, in order.
+        document_summaries: by the key of a document of a turn that is read, the summary that stands for it.
         dropped_turns: indexes of the turns that are left out.
-        dropped_documents: keys of the documents that are left out.
+        dropped_documents: keys of the documents that are left out, wherever.
     """
 
     turn_summaries: Mapping[int, Summary]
@@ -126,4 +129,7 @@ def standing(items: PathItems, rows: LedgerRows) -> Standing:
         for index, turn in enumerate(items.turns)
         if index != pending and index not in by_turn and dropped.issuperset(keys_of(turn))
     )
-    return Standing(by_turn, by_document, dropped_turns, frozenset(dropped - taken))
+    unread = by_turn.keys() | dropped_turns
+    by_document = {key: each for key, each in by_document.items() if items.turn_of[key] not in unread}
+    dropped_documents = frozenset(items.documents.keys() & dropped - by_document.keys())
+    return Standing(dict(sorted(by_turn.items())), by_document, dropped_turns, dropped_documents)

@@ -8,7 +8,7 @@ from pathlib import Path
 import sqlite_utils
 
 from app.documents.document import Document
-from app.ledger.records import ContextChange, LedgerRows, Summary
+from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows, Summary
 from app.profiles import Profile
 from app.store import attachments, ledger, messages
 from app.store import conversation_rows as rows
@@ -122,7 +122,7 @@ class ConversationStore:
             return ledger.change(db, conversation_id, change)
 
     def add_summary(
-        self, conversation_id: int, summary: Summary, change: ContextChange = ContextChange()
+        self, conversation_id: int, summary: Summary, change: ContextChange = NO_CHANGE
     ) -> Summary:
         """Add a summary, whose `id` counts for nothing, and make a change with it; return it as stored."""
         with self._connection.write() as db:

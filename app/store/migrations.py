@@ -124,7 +124,7 @@ def _profiles(db: sqlite_utils.Database) -> None:
 
 @CONVERSATIONS(name="003_context")
 def _context(db: sqlite_utils.Database) -> None:
-    # Keys name messages, attachments and summaries alike. What cannot be read here is as if it were not there.
+    # What cannot be read here is as if it were not there, so the values have no rules.
     # A key promises words, also to what is held of a conversation: ids of summaries are never used again.
     db.executescript("""
         CREATE TABLE context_marks (

@@ -1,0 +1,91 @@
+"""A context in the words that a model reads.
+
+The words around a summary are always the same, as its key promises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from app.document_prompt import Passage, chat_message, document_passage, left_out_text, summary_passage
+from app.ledger.records import Summary, attachment_key, message_key
+from app.ledger.standing import PathItems, Standing
+from app.store.records import Message
+from engine.model import ChatMessage
+
+
+def written_summary(summary: Summary, items: PathItems) -> Passage:
+    """Return a summary of what is on a path as the model reads it."""
+    title = summary_title(summary, items)
+    titles = [items.documents[key].title for key in summary.covers if key in items.documents]
+    if _turns_of(summary, items):
+        about = "the earlier conversation"
+    else:
+        about = f"the document{'s' if len(titles) > 1 else ''} {', '.join(titles)}"
+    return summary_passage(title, about, summary.text, summary.key)
+
+
+def summary_title(summary: Summary, items: PathItems) -> str:
+    """Return what a summary of what is on a path is called, for people."""
+    num_turns = len(_turns_of(summary, items))
+    if num_turns:
+        return f"Summary of {num_turns:,} turn{'s' if num_turns > 1 else ''}"
+    return f"Summary of {', '.join(items.documents[key].title for key in summary.covers)}"
+
+
+def _turns_of(summary: Summary, items: PathItems) -> set[int]:
+    return {items.turn_of[key] for key in summary.covers if key not in items.documents}
+
+
+def written_messages(items: PathItems, standing: Standing) -> Iterator[ChatMessage]:
+    """Yield what the model reads of a path; a summary stands at the head of the first read turn behind it."""
+    ends = _ends(standing)
+    heads: list[Passage] = []
+    documents = _Documents(items, standing)
+    for index, turn in enumerate(items.turns):
+        if index in ends:
+            heads.append(written_summary(ends[index], items))
+        if index in standing.turn_summaries or index in standing.dropped_turns:
+            continue
+        for message in turn:
+            passages = list(documents.of(message))
+            text = message.text or ("" if passages else _left_out(message))
+            yield chat_message(message.role.value, text, [*heads, *passages], message_key(message.id))
+            heads = []
+
+
+def waiting_summaries(items: PathItems, standing: Standing) -> tuple[Summary, ...]:
+    """Return the summaries that no turn that is read follows, in order."""
+    unread = standing.turn_summaries.keys() | standing.dropped_turns
+    last_read = max((index for index in range(len(items.turns)) if index not in unread), default=-1)
+    return tuple(summary for end, summary in _ends(standing).items() if end > last_read)
+
+
+def _ends(standing: Standing) -> dict[int, Summary]:
+    """Return each summary by the last turn that it stands for, in order."""
+    last = {summary: index for index, summary in standing.turn_summaries.items()}
+    return dict(sorted((index, summary) for summary, index in last.items()))
+
+
+def _left_out(message: Message) -> str:
+    return left_out_text([each.title for each in message.attachments])
+
+
+class _Documents:
+    """Writes the documents of messages; a summary of several once, in the place of the first."""
+
+    def __init__(self, items: PathItems, standing: Standing) -> None:
+        self._items = items
+        self._standing = standing
+        self._written: set[Summary] = set()
+
+    def of(self, message: Message) -> Iterator[Passage]:
+        """Yield the documents of a message that are read, or what stands for them."""
+        for document in message.attachments:
+            key = attachment_key(document.id)
+            summary = self._standing.document_summaries.get(key)
+            if summary is None and key not in self._standing.dropped_documents:
+                yield document_passage(document, key)
+            elif summary is not None and summary not in self._written:
+                self._written.add(summary)
+                yield written_summary(summary, self._items)
