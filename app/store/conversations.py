@@ -125,10 +125,17 @@ class ConversationStore:
         self, conversation_id: int, summary: Summary, change: ContextChange = NO_CHANGE
     ) -> Summary:
         """Add a summary, whose `id` counts for nothing, and make a change with it; return it as stored."""
+        (stored,) = self.add_summaries(conversation_id, [summary], change)
+        return stored
+
+    def add_summaries(
+        self, conversation_id: int, summaries: Sequence[Summary], change: ContextChange = NO_CHANGE
+    ) -> tuple[Summary, ...]:
+        """Add several summaries and make a change with them, all or nothing; return them as stored."""
         with self._connection.write() as db:
             rows.living(db, conversation_id)
             ledger.change(db, conversation_id, change)
-            return ledger.insert_summary(db, conversation_id, summary)
+            return tuple(ledger.insert_summary(db, conversation_id, each) for each in summaries)
 
     def delete(self, conversation_id: int) -> None:
         """Take a conversation out of the list; `undo_delete` brings it back until `purge_deleted`."""
