@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.chat import ChatService, ReplySettings
@@ -18,6 +18,7 @@ from engine.events import CacheChanged
 from engine.guard import GuardAction
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.engine_signals import EngineSignals
+from ui.held_telling import HeldTelling
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +37,7 @@ class _Due:
 class ContextWork:
     """Writes summaries, gives back what is left out, and makes a conversation ready for its next turn.
 
-    Args:
-        changed: is called when what the engine holds has changed.
+    All of it runs on the engine's thread.
     """
 
     def __init__(
@@ -46,13 +46,13 @@ class ContextWork:
         store: ConversationStore,
         engine: Engine,
         told: EngineSignals,
-        changed: Callable[[int], None],
+        held: HeldTelling,
     ) -> None:
         self._chat = chat
         self._store = store
         self._engine = engine
         self._told = told
-        self._changed = changed
+        self._held = held
         self._due: _Due | None = None
 
     # Asked for.
@@ -67,7 +67,7 @@ class ContextWork:
         """Take what the model no longer reads out of what is held."""
         leaf_id = self._leaf_id(conversation_id)
         if leaf_id is not None and self._chat.settle(conversation_id, leaf_id, settings) is not None:
-            self._changed(conversation_id)
+            self._held.tell()
 
     def tell_reading_cost(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
@@ -114,29 +114,27 @@ class ContextWork:
         leaf_id = self._leaf_id(due.conversation_id)
         if leaf_id is not None:
             events = self._chat.prepare(due.conversation_id, leaf_id, due.settings, cancel)
-            self._in_background(PREPARING, due.conversation_id, events)
+            self._follow(due.conversation_id, events, PREPARING)
 
     def _rebuild(self, due: _Due, cancel: CancelToken) -> None:
         if self._lacks_positions(due):
             self._told.rebuild_announced.emit(due.conversation_id, self._num_held)
-            self._in_background(REBUILDING, due.conversation_id, self._engine.rebuild(cancel))
+            self._follow(due.conversation_id, self._engine.rebuild(cancel), REBUILDING)
 
-    def _in_background(self, words: str, conversation_id: int, events: Iterator[object]) -> None:
-        """Follow what is done between replies; it is said only once there is something to do."""
+    def _follow(self, conversation_id: int, events: Iterator[object], background: str = "") -> None:
+        """Tell of what is done; what it is in the `background`, only once there is something to do."""
+        is_begun = False
         try:
             for event in events:
-                self._told.background_changed.emit(words)
+                if not is_begun:
+                    self._told.background_changed.emit(background)
+                is_begun = True
                 self._take(conversation_id, event)
         finally:
-            self._told.background_changed.emit("")
-            self._ended(conversation_id)
-
-    def _follow(self, conversation_id: int, events: Iterator[object]) -> None:
-        try:
-            for event in events:
-                self._take(conversation_id, event)
-        finally:
-            self._ended(conversation_id)
+            if is_begun:
+                self._told.background_changed.emit("")
+                self._told.summary_progress.emit(conversation_id, None)
+                self._held.tell()
 
     def _take(self, conversation_id: int, event: object) -> None:
         """Tell what matters of what comes while a summary is written or a conversation read again."""
@@ -148,11 +146,7 @@ class ContextWork:
             case GuardAction():
                 self._told.guard_acted.emit(event)
             case CacheChanged():
-                self._changed(conversation_id)
-
-    def _ended(self, conversation_id: int) -> None:
-        self._told.summary_progress.emit(conversation_id, None)
-        self._changed(conversation_id)
+                self._held.take(conversation_id, event)
 
     def _lacks_positions(self, due: _Due) -> bool:
         """Return whether the next turn may run out of positions though reading again would give enough."""

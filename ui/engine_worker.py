@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, ReplyStarted
-from app.ledger.progress import ContextChanged, SummaryProgress
+from app.chat import ChatService, ReplySettings
 from app.ledger.records import ContextChange
 from app.paths import AppPaths
-from app.segment_progress import SegmentProgress
 from app.settings import DEFAULT_KV
 from app.store.conversations import ConversationStore
 from engine.admission import AdmissionError
@@ -21,14 +18,15 @@ from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled
-from engine.events import CacheChanged, PrefillProgress, Token
+from engine.events import CacheChanged, PrefillProgress
 from engine.guard import Guard, GuardAction
 from engine.kv.precision import KVSpec, PrecisionError
 from engine.memory_limits import MemoryLimits
 from ui.context_work import ContextWork
 from ui.engine_signals import EngineSignals
 from ui.engine_state import EngineState, Failure, failure_of
-from ui.page_telling import PageTelling
+from ui.held_telling import HeldTelling
+from ui.reply_work import GatheredText, ReplyWork
 from ui.request_queue import Priority, Request, RequestQueue, Run
 
 __all__ = ["EngineState", "EngineWorker", "Failure"]
@@ -66,12 +64,10 @@ class EngineWorker(QThread):
         self._kv_waits = False
         self._relief_waits = False
         self._ready_waits = False
-        self._held_by = 0
-        self._pages = PageTelling(self._tell_pages)
-        self._usage = PageTelling(self._tell_usage)
-        self._text: list[str] = []
+        self._held = HeldTelling(self.told)
+        self._text = GatheredText()
         self._engine: Engine
-        self._chat: ChatService
+        self._replies: ReplyWork
         self._context: ContextWork
 
     # Called from the window's thread.
@@ -97,15 +93,15 @@ class EngineWorker(QThread):
 
     def watch_pages(self, watches: bool) -> None:
         """Have the pages told when they change, or no longer."""
-        self._pages.is_watched = watches
+        self._held.watch_pages(watches)
         if watches:
-            self.put(Priority.CONTROL, lambda cancel: self._pages.changed(), is_stoppable=False)
+            self.put(Priority.CONTROL, lambda cancel: self._held.changed(), is_stoppable=False)
 
     def watch_context(self, watches: bool) -> None:
         """Have told what the parts of the context take when that changes, or no longer."""
-        self._usage.is_watched = watches
+        self._held.watch_context(watches)
         if watches:
-            self.put(Priority.CONTROL, lambda cancel: self._usage.changed(), is_stoppable=False)
+            self.put(Priority.CONTROL, lambda cancel: self._held.changed(), is_stoppable=False)
 
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""
@@ -124,10 +120,7 @@ class EngineWorker(QThread):
 
     def take_text(self) -> str:
         """Return the text gathered since the last call."""
-        with self._lock:
-            text = "".join(self._text)
-            self._text.clear()
-        return text
+        return self._text.take()
 
     # Everything below runs on the engine's thread.
 
@@ -142,8 +135,10 @@ class EngineWorker(QThread):
             log.exception("The engine could not start.")
             self.told.failed.emit(failure_of(error))
             return
-        self._chat = ChatService(store, self._engine)
-        self._context = ContextWork(self._chat, store, self._engine, self.told, self._tell_held)
+        self._held.engine = self._engine
+        chat = ChatService(store, self._engine)
+        self._replies = ReplyWork(chat, self.told, self._held, self._text, lambda: self.wanted_kv)
+        self._context = ContextWork(chat, store, self._engine, self.told, self._held)
         while (request := self._next()).run is not None:
             self._serve(request, request.run)
             self._make_ready_when_idle()
@@ -152,26 +147,17 @@ class EngineWorker(QThread):
 
     def _next(self) -> Request:
         """Return the next request; pages that are still to be told do not wait for it."""
-        request = self._requests.get(self._due_in_s)
+        request = self._requests.get(self._held.due_in_s)
         while request is None:
-            for telling in (self._pages, self._usage):
-                telling.tell_if_due()
-            request = self._requests.get(self._due_in_s)
+            self._held.tell_due()
+            request = self._requests.get(self._held.due_in_s)
         return request
-
-    @property
-    def _due_in_s(self) -> float | None:
-        dues = [telling.due_in_s for telling in (self._pages, self._usage)]
-        return min((due for due in dues if due is not None), default=None)
 
     def _make_ready_when_idle(self) -> None:
         """Have the conversation made ready for its next turn, as long as there is something to do for it."""
         if self._context.is_due and not self._ready_waits:
             self._ready_waits = True
-            self.put(Priority.BACKGROUND, self._make_ready, is_stoppable=False)
-
-    def _make_ready(self, cancel: CancelToken) -> None:
-        self._context.make_ready(cancel)
+            self.put(Priority.BACKGROUND, self._context.make_ready, is_stoppable=False)
 
     def _serve(self, request: Request, run: Run) -> None:
         try:
@@ -235,8 +221,7 @@ class EngineWorker(QThread):
             self._kv_waits = False
         changed = self._engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
-            self.told.kv_changed.emit(self._held_by, changed)
-            self._changed()
+            self._held.take(self._held.conversation_id, changed)
 
     def relieve(self, cancel: CancelToken) -> None:
         """Carry out the guard's ladder between replies."""
@@ -246,26 +231,24 @@ class EngineWorker(QThread):
         for action in actions:
             self.told.guard_acted.emit(action)
         if actions:
-            self.told.kv_changed.emit(self._held_by, self._engine.held())
-            self._changed()
+            self._held.tell()
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory of a conversation back."""
         self._engine.forget(conversation_id)
         self._context.forget(conversation_id)
-        if conversation_id == self._held_by:
-            self.told.kv_changed.emit(conversation_id, None)
-            self._changed()
+        if conversation_id == self._held.conversation_id:
+            self._held.tell()
 
     def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
         """Pin a page, if the conversation is the one in hand."""
-        if conversation_id == self._held_by:
+        if conversation_id == self._held.conversation_id:
             self._engine.pin(page_number, pinned)
-            self._pages.changed()
+            self._held.changed()
 
     def rebuild(self, conversation_id: int, cancel: CancelToken) -> None:
         """Read a conversation again exactly, if it is the one in hand, and tell of the progress."""
-        if conversation_id != self._held_by:
+        if conversation_id != self._held.conversation_id:
             return
         self.state_changed.emit(EngineState.REBUILDING)
         try:
@@ -276,10 +259,10 @@ class EngineWorker(QThread):
                     case GuardAction():
                         self.told.guard_acted.emit(event)
                     case CacheChanged():
-                        self.told.kv_changed.emit(conversation_id, event)
-                self._changed()
+                        self._held.take(conversation_id, event)
+                self._held.changed()
         finally:
-            self.told.kv_changed.emit(conversation_id, self._engine.held())
+            self._held.tell()
 
     def summarize(
         self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
@@ -298,63 +281,7 @@ class EngineWorker(QThread):
         """Tell what has to be read for a change of a conversation's context."""
         self._context.tell_reading_cost(conversation_id, leaf_id, settings, change)
 
-    def _tell_held(self, conversation_id: int) -> None:
-        """Tell what is held, after the context of a conversation was worked on."""
-        self.told.kv_changed.emit(self._held_by, self._engine.held())
-        self._changed()
-
-    def _changed(self) -> None:
-        """Have told what shows the pages of what is held."""
-        self._pages.changed()
-        self._usage.changed()
-
-    def _tell_usage(self) -> None:
-        self.told.context_usage_changed.emit(self._held_by, self._engine.context_usage())
-
-    def _tell_pages(self) -> None:
-        self.told.pages_changed.emit(self._held_by, self._engine.page_map())
-
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress, or that it does not fit."""
         self.state_changed.emit(EngineState.GENERATING)
-        self.take_text()
-        events = self._chat.reply(conversation_id, leaf_id, settings, cancel, lambda: self.wanted_kv)
-        try:
-            self._follow(conversation_id, events)
-        except AdmissionError as error:
-            log.info("A message was not answered: %s", error)
-            self.told.reply_refused.emit(conversation_id, leaf_id, error)
-
-    def _follow(self, conversation_id: int, events: Iterator[ReplyEvent]) -> None:
-        message_id = 0
-        for event in events:
-            match event:
-                case ReplyStarted(message):
-                    message_id = message.id
-                    self.told.reply_started.emit(message)
-                case PrefillProgress() | SegmentProgress():
-                    self.told.prefill_progress.emit(message_id, event)
-                    continue  # what is read may not be in hand yet
-                case SummaryProgress():
-                    self.told.summary_progress.emit(conversation_id, event)
-                case ContextChanged():
-                    self.told.ledger_changed.emit(conversation_id)
-                case CacheChanged():
-                    self._held_by = conversation_id
-                    self.told.kv_changed.emit(conversation_id, event)
-                case GuardAction():
-                    self.told.guard_acted.emit(event)
-                case Token(text):
-                    with self._lock:
-                        self._text.append(text)
-                case ReplyEnded():
-                    self._ended(event)
-            self._changed()
-
-    def _ended(self, event: ReplyEnded) -> None:
-        self.told.kv_changed.emit(self._held_by, self._engine.held())
-        if event.unsaved is not None:
-            self.told.reply_unsaved.emit(event.message)
-        self.told.reply_finished.emit(event.message)
-        if event.unsaved is not None:
-            raise event.unsaved
+        self._replies.reply(conversation_id, leaf_id, settings, cancel)

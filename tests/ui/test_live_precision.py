@@ -302,7 +302,7 @@ def test_a_message_that_is_refused_leaves_the_figures_of_the_cache_that_is_still
     too_long = window.chat.session.conversation_id
     assert too_long is not None
     message = desk.store.add_user_message(too_long, None, "word " * 9000, [])
-    window.chat.stream.request(too_long, message.id, window.chat._reply_settings())
+    window.chat.stream.request(too_long, message.id, window.chat.reply_settings())
     wait_for_answer(window, qtbot)
     assert desk.store.conversation(too_long).leaf_id == message.id
     assert before is not None and window.precision.held == before
