@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 _UNSOUND_TYPES: dict[str, tuple[type, ...]] = {"profile": (bytes,), "context_from": (bytes, str, float)}
 
+_OF_CONVERSATIONS = {"attachments", "context_marks", "summaries"}
+"""Tables whose rows go with their conversation; an old schema lacks some."""
+
 
 @dataclass(frozen=True)
 class Rescue:
@@ -124,8 +127,9 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
             WHERE NOT EXISTS (SELECT 1 FROM messages WHERE messages.id = leaf_id
                               AND conversation_id = conversations.id);
         DELETE FROM message_attachments WHERE message_id NOT IN (SELECT id FROM messages);
-        DELETE FROM attachments WHERE conversation_id NOT IN (SELECT id FROM conversations);
     """)
+    for table in _OF_CONVERSATIONS.intersection(tables):
+        db.execute(f"DELETE FROM {table} WHERE conversation_id NOT IN (SELECT id FROM conversations)")
 
 
 def _of_schema(db: sqlite_utils.Database, table: str, rows: Iterable[Row]) -> Iterator[Row]:

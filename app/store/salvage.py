@@ -53,8 +53,11 @@ class DamagedFile:
     def rows(self, table: str) -> Iterator[Row]:
         """Yield the rows of `table` that can be read, in the order of their ids.
 
-        A range of ids that fails is halved until only the rows that cannot be read are left out.
+        A range of ids that fails is halved until only the rows that cannot be read are left out. An old file
+        may lack a table.
         """
+        if not self._has(table):
+            return
         for first in range(0, self._last_rowid(table) + 1, _ROWS_AT_ONCE):
             pending = [(first, first + _ROWS_AT_ONCE - 1)]
             while pending:
@@ -65,6 +68,13 @@ class DamagedFile:
                 elif low < high:
                     middle = (low + high) // 2
                     pending += [(middle + 1, high), (low, middle)]
+
+    def _has(self, table: str) -> bool:
+        try:
+            self._conn.execute(f'SELECT 1 FROM "{table}" LIMIT 0')
+        except _UNREADABLE:
+            return False
+        return True
 
     def _range(self, table: str, low: int, high: int) -> list[Row] | None:
         sql = f'SELECT * FROM "{table}" WHERE rowid BETWEEN ? AND ? ORDER BY rowid'

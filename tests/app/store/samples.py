@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from app.documents.document import Document
+from app.ledger.records import Summary, SummarySource, SummaryState
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
 from engine.events import GenerationStats, StopReason
@@ -41,6 +42,18 @@ STATS = GenerationStats(
     kv_usage=USAGE,
     peak_nbytes=987_654_321,
     stop_reason=StopReason.END,
+)
+
+SUMMARY = Summary(
+    id=0,
+    text="They spoke of owls.",
+    covers=("m1", "m2"),
+    source=SummarySource.MODEL,
+    note="",
+    model="A model",
+    source_tokens=120,
+    num_tokens=12,
+    state=SummaryState.USED,
 )
 
 

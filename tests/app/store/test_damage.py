@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import random
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.ledger.records import ContextChange, ItemMark
 from app.store import db as opening
 from app.store.conversations import ConversationStore
 from app.store.db import OpenReport, open_store
@@ -17,7 +19,7 @@ from app.store.errors import DamagedStoreError
 from app.store.migrations import CONVERSATIONS
 from app.store.records import MessageState
 from app.store.rescue import rescue_store
-from tests.app.store.samples import STATS, add_chain, add_conversation, document
+from tests.app.store.samples import STATS, SUMMARY, add_chain, add_conversation, document
 
 PAGE = 4096
 ROOT_MESSAGES = 400
@@ -30,7 +32,8 @@ def whole(db_path: Path) -> list[str]:
     first = add_conversation(store, 2)
     attachment = store.add_attachment(first, document("long text " * 2000))
     leaf_id = store.conversation(first).leaf_id
-    store.add_user_message(first, leaf_id, "Read it.", [attachment.id])
+    asked = store.add_user_message(first, leaf_id, "Read it.", [attachment.id])
+    store.add_summary(first, SUMMARY, ContextChange((ItemMark(f"m{asked.id}", is_pinned=True),)))
     add_chain(db_path, store.create_conversation("Long").id, ROOT_MESSAGES, "words " * 40)
     store.close()
     return all_texts(db_path)
@@ -173,6 +176,9 @@ def test_a_lost_beginning_costs_no_message(
     path = store.path(first.leaf_id)
     assert path[-1].attachments[0].text == "long text " * 2000
     assert path[1].stats == STATS
+    rows = store.ledger(first.id)
+    assert list(rows.marks.values()) == [ItemMark(f"m{path[-1].id}", is_pinned=True)]
+    assert rows.summaries == (dataclasses.replace(SUMMARY, id=1),)
     check_it_works(store, db_path)
 
 
