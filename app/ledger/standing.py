@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.ledger.records import LedgerRows, Summary, SummaryState, attachment_key, message_key
 from app.store.records import Attachment, Message, Role
@@ -25,9 +26,7 @@ def turns_of(path: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
         for index, message in enumerate(path)
         if index == 0 or (message.role is Role.USER and path[index - 1].role is not Role.USER)
     ]
-    return tuple(
-        tuple(path[start:stop]) for start, stop in zip(starts, [*starts[1:], len(path)], strict=True)
-    )
+    return tuple(tuple(path[start:stop]) for start, stop in pairwise([*starts, len(path)]))
 
 
 def pending_turn(turns: Turns) -> int | None:
