@@ -121,15 +121,18 @@ def document_ranges(documents: Sequence[TitledText]) -> tuple[DocumentRange, ...
 def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, ...]:
     """Return the documents of a conversation, in order, without summaries."""
     return tuple(
-        PlacedDocument(index, each, _text_of(each, message.content[each.start : each.stop]))
+        PlacedDocument(index, each, words_inside(each, message.content))
         for index, message in enumerate(messages)
         for each in message.documents
         if each.kind is SpanKind.DOCUMENT
     )
 
 
-def _text_of(document: DocumentRange, written: str) -> str:
-    """Return the text that `document_text` wrote."""
+def words_inside(document: DocumentRange, content: str) -> str:
+    """Return the words of a document or a summary in a message, without those that say what it is."""
+    written = content[document.start : document.stop]
+    if document.kind is SpanKind.SUMMARY:
+        return written.partition(_BETWEEN)[2].removesuffix(_BETWEEN + _END_OF_SUMMARY)
     return written.removeprefix(_head(document.title) + _BETWEEN).removesuffix(_BETWEEN + _END)
 
 

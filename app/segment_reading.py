@@ -18,7 +18,7 @@ from app.segment_prompts import (
     without_reasoning,
 )
 from app.splitting import split_text
-from engine.cancel import CancelToken
+from engine.cancel import CancelToken, LinkedCancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled
 from engine.events import Finished, GenerationStats, PrefillProgress, StopReason, Token
@@ -162,7 +162,7 @@ class SegmentReading:
         self, request: GenerationRequest, progress: SegmentProgress
     ) -> Generator[SegmentEvent, None, str]:
         """Have a note written until it is long enough; return all that was written."""
-        cancel, written, note_tokens = _LinkedCancelToken(self._cancel), "", 0
+        cancel, written, note_tokens = LinkedCancelToken(self._cancel), "", 0
         for event in self._engine.generate(request, cancel, self._wanted_kv):
             match event:
                 case PrefillProgress(done, total):
@@ -206,25 +206,3 @@ class SegmentReading:
     def _with_parts(self, stats: GenerationStats, **changes: Any) -> GenerationStats:
         peak_nbytes = max(self._peak_nbytes, stats.peak_nbytes)
         return dataclasses.replace(stats, segments=self._num_read, peak_nbytes=peak_nbytes, **changes)
-
-
-class _LinkedCancelToken(CancelToken):
-    """A token that also stops with another one."""
-
-    def __init__(self, outer: CancelToken) -> None:
-        super().__init__()
-        self._outer = outer
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether this or the other one was cancelled."""
-        return super().cancelled or self._outer.cancelled
-
-    def check(self) -> None:
-        """Raise `Cancelled` when this or the other one was cancelled."""
-        self._outer.check()
-        super().check()
-
-    def wait(self, timeout_s: float) -> bool:
-        """Sleep, less when the other one is cancelled; this one is only cancelled between two events."""
-        return self._outer.wait(timeout_s) or self.cancelled

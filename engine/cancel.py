@@ -30,3 +30,25 @@ class CancelToken:
     def wait(self, timeout_s: float) -> bool:
         """Sleep up to `timeout_s` seconds, less when cancelled; return whether it was."""
         return self._event.wait(timeout_s)
+
+
+class LinkedCancelToken(CancelToken):
+    """A token that also stops with another one."""
+
+    def __init__(self, outer: CancelToken) -> None:
+        super().__init__()
+        self._outer = outer
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this or the other one was cancelled."""
+        return super().cancelled or self._outer.cancelled
+
+    def check(self) -> None:
+        """Raise `Cancelled` when this or the other one was cancelled."""
+        self._outer.check()
+        super().check()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep, less when the other one is cancelled; this one is only cancelled between two events."""
+        return self._outer.wait(timeout_s) or self.cancelled

@@ -11,8 +11,8 @@ class SummaryProgress:
 
     Attributes:
         num_turns: turns that it is to replace; 0 for a document.
-        done_tokens: tokens written so far.
-        most_tokens: tokens that it may have.
+        done_tokens: tokens read and written for it so far.
+        most_tokens: the most tokens that are read and written for it.
     """
 
     num_turns: int
@@ -28,7 +28,7 @@ class SummaryProgress:
 
     @property
     def share(self) -> float:
-        """How much of it is written at most, 0 to 1."""
+        """How much of the work is done at least, 0 to 1."""
         return min(1.0, self.done_tokens / self.most_tokens) if self.most_tokens else 0.0
 
 

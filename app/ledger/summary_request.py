@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from app.document_prompt import without_documents, words_inside
+from app.segment_prompts import without_reasoning
+from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 
 if TYPE_CHECKING:
@@ -20,6 +24,24 @@ def most_summary_tokens(source_tokens: int) -> int:
     Below 160 tokens that would be no sentence, and it may have 24, but never more than what it replaces.
     """
     return max(source_tokens * 15 // 100, min(LEAST_SUMMARY_TOKENS, source_tokens))
+
+
+_SPEAKERS = {"system": "System", "user": "User", "assistant": "Assistant"}
+
+
+@dataclass(frozen=True)
+class SourcePart:
+    """What one speaker said at a time, one document, or an earlier summary.
+
+    Attributes:
+        speaker: who said it, or the document's title; empty where that is not to be told.
+        text: the words.
+        is_document: whether it is a document.
+    """
+
+    speaker: str
+    text: str
+    is_document: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,3 +78,26 @@ class SummaryRequest:
     def is_document(self) -> bool:
         """Whether it is the last document of the last message that is summarized."""
         return not self.num_turns
+
+    @property
+    def parts(self) -> tuple[SourcePart, ...]:
+        """What is to be summarized, in order."""
+        if self.is_document:
+            message = self.messages[-1]
+            return (SourcePart("", words_inside(message.documents[-1], message.content), True),)
+        found = (part for message in self.messages[self.first :] for part in _parts(message))
+        return tuple(part for part in found if part.text.strip())
+
+    @property
+    def source(self) -> str:
+        """The words of all parts."""
+        return "\n\n".join(part.text for part in self.parts)
+
+
+def _parts(message: ChatMessage) -> Iterator[SourcePart]:
+    for each in message.documents:
+        is_document = each.kind is not SpanKind.SUMMARY
+        speaker = each.title if is_document else ""
+        yield SourcePart(speaker, words_inside(each, message.content), is_document)
+    own = without_reasoning(without_documents(message.content, message.documents))
+    yield SourcePart(_SPEAKERS[message.role], own)

@@ -1,0 +1,92 @@
+"""Whether what a model wrote is a summary of the text: by counting words, as nothing else may judge it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+from app.ledger.sentences import whole_sentences, words_of
+from app.splitting import CountTokens
+
+_RUN_WORDS = 4
+_LEAST_RUNS = 8
+_MOST_REPEATED = 0.3
+"""Share of the runs of so many words that were there before."""
+_MOST_ECHOED = 0.3
+"""Share of these runs that are in what the model was asked."""
+_LEAST_SHARED = 0.5
+"""Share of the longer words, and of the numbers, that have to be in the text."""
+_LONG = 4
+_STEM = 6
+"""Letters that tell words apart, so that other endings do not count."""
+
+
+class Flaw(enum.Enum):
+    """What makes a model's words no summary; the value says it for people."""
+
+    EMPTY = "The model wrote no summary"
+    UNFINISHED = "The model did not finish a sentence"
+    REPEATED = "The model's summary repeated itself"
+    ECHOED = "The model repeated what it was asked"
+    FOREIGN = "The model's summary was not about this text"
+
+
+def finished(text: str, has_ended: bool, most_tokens: int, count_tokens: CountTokens) -> str:
+    """Return a text that is at most so many tokens; cut behind a sentence, empty where none fits.
+
+    Args:
+        text: what was written.
+        has_ended: whether its end is meant as such.
+        most_tokens: what it may have.
+        count_tokens: counts them.
+    """
+    if not has_ended:
+        text = whole_sentences(text)
+    while text and count_tokens(text) > most_tokens:
+        text = whole_sentences(text[:-1])
+    return text
+
+
+def flaw_of(text: str, source: str, instruction: str) -> Flaw | None:
+    """Return what is wrong with a summary, None where nothing is seen.
+
+    Args:
+        text: the summary.
+        source: what it is a summary of.
+        instruction: what the model was asked.
+    """
+    if not words_of(text):
+        return Flaw.EMPTY
+    if repeats(text):
+        return Flaw.REPEATED
+    if _echoed_share(text, instruction) > _MOST_ECHOED:
+        return Flaw.ECHOED
+    return Flaw.FOREIGN if shared_share(text, source) < _LEAST_SHARED else None
+
+
+def repeats(text: str) -> bool:
+    """Whether a text goes round in circles."""
+    runs = list(_runs(text))
+    return len(runs) >= _LEAST_RUNS and 1 - len(set(runs)) / len(runs) > _MOST_REPEATED
+
+
+def shared_share(text: str, source: str) -> float:
+    """Return which part of the words of a summary that mean something are in its source, 0 to 1."""
+    words = [word[:_STEM] for word in words_of(text) if _means_something(word)]
+    known = {word[:_STEM] for word in words_of(source)}
+    return sum(word in known for word in words) / len(words) if words else 0.0
+
+
+def _means_something(word: str) -> bool:
+    """Whether a word is long, a number, or of a script without spaces."""
+    return len(word) >= _LONG or not (word.isascii() and word.isalpha())
+
+
+def _echoed_share(text: str, instruction: str) -> float:
+    runs, asked = list(_runs(text)), set(_runs(instruction))
+    return sum(run in asked for run in runs) / len(runs) if runs else 0.0
+
+
+def _runs(text: str) -> Iterator[tuple[str, ...]]:
+    words = words_of(text)
+    return zip(*(words[start:] for start in range(_RUN_WORDS)), strict=False)
