@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from app.document_prompt import TitledText, chat_message, document_passage
-from app.ledger.records import ContextChange, LedgerRows, Summary, attachment_key, message_key
+from app.ledger.records import ContextChange, ItemMark, LedgerRows, Summary, attachment_key, message_key
 from app.ledger.standing import (
     PathItems,
     Standing,
@@ -241,7 +241,8 @@ class ConversationContext:
             each if each.id else dataclasses.replace(each, id=-number) for number, each in enumerate(new, 1)
         )
         marks = {**self.rows.marks, **{mark.key: mark for mark in change.marks}}
-        return ConversationContext(self.path, LedgerRows(marks, (*summaries, *unsaved)))
+        set_marks = {key: mark for key, mark in marks.items() if mark != ItemMark(key)}
+        return ConversationContext(self.path, LedgerRows(set_marks, (*summaries, *unsaved)))
 
 
 def _first_words(message: Message) -> str:
