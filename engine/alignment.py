@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.kv.page_map import TextSpan
+from engine.kv.page_map import SpanKind, TextSpan
 from engine.spans import Prompt
+from engine.text_spans import between
 from engine.turns import common_prefix
+
+MOST_BORDER_TOKENS = 4
+"""So many tokens at an end of the same words may differ, where they merge with other text around them."""
+
+REWRITTEN = "The chat template rewrote an earlier message"
+OTHER_SYSTEM_PROMPT = "The system prompt is another one"
+OTHER_TEXT = "Earlier text is another one"
 
 
 @dataclass(frozen=True)
@@ -26,6 +35,11 @@ class Edit:
     insert_start: int
     insert_stop: int
 
+    @property
+    def num_inserted(self) -> int:
+        """How many tokens are put in."""
+        return self.insert_stop - self.insert_start
+
 
 @dataclass(frozen=True)
 class Alignment:
@@ -42,6 +56,18 @@ class Alignment:
     kept_tokens: int
     note: str = ""
 
+    @property
+    def num_held(self) -> int:
+        """How many tokens of what is held stay or are in edits; what is held behind them is forgotten."""
+        if not self.edits:
+            return self.kept_tokens
+        return self.edits[-1].stop + self.kept_tokens - self.edits[-1].insert_stop
+
+    @property
+    def num_inserted(self) -> int:
+        """How many tokens are put in."""
+        return sum(edit.num_inserted for edit in self.edits)
+
 
 def align(held_tokens: Sequence[int], held_spans: Sequence[TextSpan], wanted: Prompt) -> Alignment:
     """Find the edits that make held text the beginning of wanted text, with as much as may stay unread.
@@ -52,4 +78,154 @@ def align(held_tokens: Sequence[int], held_spans: Sequence[TextSpan], wanted: Pr
 
     It knows tokens only. Whether what is put in has positions there is for the caller to see.
     """
-    return Alignment((), common_prefix(held_tokens, wanted.tokens))
+    return _Comparison(Prompt(list(held_tokens), tuple(held_spans)), wanted).alignment()
+
+
+def reread_tokens(held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: int) -> int:
+    """Return how many tokens were held of what stands in a prompt behind so many tokens of it."""
+    held = {span.key: span.stop - span.start for span in held_spans if span.key}
+    return sum(
+        max(0, min(held.get(span.key, 0), span.stop - span.start) - max(0, kept_tokens - span.start))
+        for span in wanted.spans
+    )
+
+
+def reread_note(why: str, held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: int) -> str:
+    """Return the sentence that says why, and how much, is read again; empty where it is next to nothing."""
+    num_tokens = reread_tokens(held_spans, wanted, kept_tokens) if why else 0
+    return f"{why}: {num_tokens:,} tokens were read again." if num_tokens > MOST_BORDER_TOKENS else ""
+
+
+@dataclass(frozen=True)
+class _Anchor:
+    """Words of a span that are in both texts: `length` tokens from `start` and from `wanted_start` on."""
+
+    start: int
+    wanted_start: int
+    length: int
+    is_last: bool = False
+    """Whether nothing but its end is held behind it."""
+
+    @property
+    def stop(self) -> int:
+        return self.start + self.length
+
+    @property
+    def wanted_stop(self) -> int:
+        return self.wanted_start + self.length
+
+
+class _Side:
+    """One of the two texts, and which of it the other has nowhere."""
+
+    def __init__(self, text: Prompt, other: Prompt) -> None:
+        keys = {span.key for span in other.spans}
+        self.tokens = text.tokens
+        self.spans = text.spans
+        self._own = [span for span in text.spans if span.key and span.key not in keys]
+        self._keyed = [span for span in text.spans if span.key]
+
+    @property
+    def system(self) -> list[list[int]]:
+        """The system prompts."""
+        return [self.tokens[one.start : one.stop] for one in self.spans if one.kind is SpanKind.SYSTEM]
+
+    def own(self, start: int, stop: int) -> tuple[int, int] | None:
+        """Return the stretch from the first to the last token here that the other has nowhere.
+
+        At the beginning of all the marker does not count to it: models look at the first tokens whatever
+        follows (Xiao et al., Efficient Streaming Language Models with Attention Sinks), so these stay.
+        """
+        found = list(between(self._own, start, stop))
+        if not found:
+            return None
+        first = found[0].start
+        return (first if first else found[0].marker_tokens), found[-1].stop
+
+    def is_known(self, start: int, stop: int) -> bool:
+        """Whether the keys say what all of this is."""
+        return sum(span.stop - span.start for span in between(self._keyed, start, stop)) == stop - start
+
+
+class _Comparison:
+    """Held text beside wanted text."""
+
+    def __init__(self, held: Prompt, wanted: Prompt) -> None:
+        self._held, self._wanted = _Side(held, wanted), _Side(wanted, held)
+        self._prompt = wanted
+        self._why = ""
+
+    def alignment(self) -> Alignment:
+        """Find the edits between anchors, and how much behind them is the same."""
+        edits: list[Edit] = []
+        last = _Anchor(0, 0, 0)
+        for anchor in self._anchors():
+            edit = self._edit(last, anchor)
+            if edit is None:
+                break
+            if edit.start < edit.stop or edit.insert_start < edit.insert_stop:
+                edits.append(edit)
+            last = anchor
+        kept = last.wanted_stop + common_prefix(
+            self._held.tokens[last.stop :], self._wanted.tokens[last.wanted_stop :]
+        )
+        return Alignment(tuple(edits), kept, reread_note(self._why, self._held.spans, self._prompt, kept))
+
+    def _anchors(self) -> Iterator[_Anchor]:
+        """Yield what is the same in both, in order, up to where something else than the ledger differs."""
+        if self._held.system != self._wanted.system:
+            self._why = OTHER_SYSTEM_PROMPT
+            return
+        places = {span.key: place for place, span in enumerate(self._wanted.spans) if span.key}
+        last_place = -1
+        for span in self._held.spans:
+            place = places.get(span.key)
+            if place is None:
+                continue
+            words = self._same_words(span, self._wanted.spans[place]) if place > last_place else None
+            if words is None:
+                self._why = REWRITTEN
+                return
+            yield words
+            last_place = place
+
+    def _same_words(self, held: TextSpan, wanted: TextSpan) -> _Anchor | None:
+        """Return the words that two spans share, None where more differs than merges at their borders."""
+        start, wanted_start = held.start + held.marker_tokens, wanted.start + wanted.marker_tokens
+        one, other = self._held.tokens[start : held.stop], self._wanted.tokens[wanted_start : wanted.stop]
+        borders = ((0, 0), *itertools.product(range(MOST_BORDER_TOKENS + 1), repeat=2))
+        for cut, wanted_cut in borders:
+            if cut > len(one) or wanted_cut > len(other):
+                continue
+            length = common_suffix(one[: len(one) - cut], other[: len(other) - wanted_cut])
+            first, wanted_first = len(one) - cut - length, len(other) - wanted_cut - length
+            differing = max(first + cut, wanted_first + wanted_cut)
+            if max(first, wanted_first) <= MOST_BORDER_TOKENS and length > differing:
+                is_last = held == self._held.spans[-1]
+                return _Anchor(start + first, wanted_start + wanted_first, length, is_last)
+        return None
+
+    def _edit(self, last: _Anchor, anchor: _Anchor) -> Edit | None:
+        """Return what differs between two anchors, None where more than the ledger makes it differ."""
+        start, stop = last.stop, anchor.start
+        wanted_start, wanted_stop = last.wanted_stop, anchor.wanted_start
+        own, wanted_own = self._held.own(start, stop), self._wanted.own(wanted_start, wanted_stop)
+        before, wanted_before = own[0] if own else stop, wanted_own[0] if wanted_own else wanted_stop
+        same = common_prefix(self._held.tokens[start:before], self._wanted.tokens[wanted_start:wanted_before])
+        start, wanted_start = start + same, wanted_start + same
+        behind, wanted_behind = own[1] if own else start, wanted_own[1] if wanted_own else wanted_start
+        same = common_suffix(self._held.tokens[behind:stop], self._wanted.tokens[wanted_behind:wanted_stop])
+        stop, wanted_stop = stop - same, wanted_stop - same
+        if not (self._held.is_known(start, stop) and self._wanted.is_known(wanted_start, wanted_stop)):
+            self._why = OTHER_TEXT
+            return None
+        is_rewritten = not own and not wanted_own and (start < stop or wanted_start < wanted_stop)
+        if anchor.is_last and is_rewritten:
+            self._why = REWRITTEN  # nothing is held behind it that could be spared by an inexact answer
+            return None
+        return Edit(start, stop, wanted_start, wanted_stop)
+
+
+def common_suffix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens at the end of both are the same."""
+    return common_prefix(one[::-1], other[::-1])

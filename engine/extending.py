@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import mlx.core as mx
 
-from engine.alignment import Alignment, align
+from engine.alignment import Edit, align, reread_tokens
+from engine.edit_plan import Return, plan_edits, returns_in
 from engine.errors import Cancelled
 from engine.events import GenerationEvent, PrefillProgress
 from engine.held import HeldSequences
@@ -17,39 +17,13 @@ from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import TextSpan
 from engine.kv.precision import KVSpec
+from engine.released import ReleasedText
 from engine.spans import Prompt
+from engine.text_spans import between, shifted
 from engine.turns import common_prefix, skipped_stretch
 
 Read = Callable[[SequenceCache, Sequence[int]], Iterator[GenerationEvent]]
 """Reads tokens into a cache in chunks and yields what is to be told after each; `Cancelled` leaves it."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReleasedPiece:
-    """A stretch of text that was taken out: its tokens at their positions, and what they are, from 0 on."""
-
-    spans: tuple[TextSpan, ...]
-    cache: SequenceCache
-
-
-class Released(Protocol):
-    """Keeps what was taken out of one conversation, as long as there is room for it."""
-
-    def keep(self, piece: ReleasedPiece, check: Callable[[], None]) -> None:
-        """Take over a piece, and close its cache.
-
-        Raises:
-            Cancelled: `check` says so; the piece is given up.
-        """
-
-    def take(self, keys: Collection[str], check: Callable[[], None]) -> list[ReleasedPiece]:
-        """Give back what is there of the spans with these keys, in the order of their positions.
-
-        A piece has spans that were neighbours; the caller closes what it does not attach.
-
-        Raises:
-            Cancelled: `check` says so; all of it is still kept.
-        """
 
 
 @dataclass(frozen=True)
@@ -69,12 +43,23 @@ class Brought:
     note: str
 
 
-def kept_tokens_of(held: HeldContext, wanted: Prompt, *, answer_tokens: int, context_tokens: int) -> int:
+def kept_tokens_of(
+    held: HeldContext,
+    wanted: Prompt,
+    *,
+    answer_tokens: int,
+    context_tokens: int,
+    released: ReleasedText | None = None,
+) -> int:
     """Return how many tokens of a prompt would not have to be read; arguments as in `bring_in_line`.
 
-    Nothing is changed. What was released and could come back unread is not counted.
+    Nothing is changed.
     """
-    return _plan(held, wanted, answer_tokens, context_tokens).kept_tokens
+    plan = plan_edits(held, wanted, answer_tokens=answer_tokens, context_tokens=context_tokens)
+    returning = sum(
+        part.num_tokens for edit in plan.edits for part in returns_in(edit, held, wanted, released)
+    )
+    return plan.kept_tokens - plan.num_inserted + returning
 
 
 def bring_in_line(
@@ -84,7 +69,7 @@ def bring_in_line(
     answer_tokens: int,
     context_tokens: int,
     read: Read,
-    released: Released | None,
+    released: ReleasedText | None,
     check: Callable[[], None],
 ) -> Generator[GenerationEvent, None, Brought]:
     """Make what is held a beginning of a prompt, of which at least the last token is left to read.
@@ -99,19 +84,28 @@ def bring_in_line(
         context_tokens: positions of the model. Where too few are left behind the gaps for the rest and the
             answer, the text is read again from the first gap on.
         read: reads into gaps.
-        released: where pieces go that leave the context, and come back from; None for nowhere.
+        released: where text goes that leaves the context, and comes back from; None for nowhere.
         check: looks for a stop; it raises to leave.
 
     Raises:
         Cancelled: the text is then on its way, and its spans say what is held.
     """
-    plan = _plan(held, wanted, answer_tokens, context_tokens)
-    yield PrefillProgress(plan.kept_tokens, len(wanted.tokens), plan.kept_tokens)
-    held.truncate(plan.kept_tokens)
-    return Brought(held.cache.num_tokens, 0, 0, plan.note)
+    plan = plan_edits(held, wanted, answer_tokens=answer_tokens, context_tokens=context_tokens)
+    reread = reread_tokens(held.spans, wanted, plan.kept_tokens)
+    returns = [tuple(returns_in(edit, held, wanted, released)) for edit in plan.edits]
+    held.truncate(plan.num_held)
+    for edit in reversed(plan.edits):
+        _take_out(held, edit, wanted, released, check)
+    splicer = _Splicer(held, wanted, plan.kept_tokens - plan.num_inserted, read, released, check)
+    yield splicer.progress()
+    for edit, parts in zip(plan.edits, returns, strict=True):
+        yield from splicer.fill(edit, parts)
+    return Brought(splicer.kept_tokens, splicer.spliced_tokens, reread, plan.note)
 
 
-def settle(held: HeldContext, wanted: Prompt, *, released: Released | None, check: Callable[[], None]) -> int:
+def settle(
+    held: HeldContext, wanted: Prompt, *, released: ReleasedText | None, check: Callable[[], None]
+) -> int:
     """Take out of what is held what has left the context, without reading; return how many tokens that was.
 
     What is new in `wanted` waits for `bring_in_line`.
@@ -119,12 +113,106 @@ def settle(held: HeldContext, wanted: Prompt, *, released: Released | None, chec
     Raises:
         Cancelled: the text is then on its way, and its spans say what is held.
     """
-    return 0
-
-
-def _plan(held: HeldContext, wanted: Prompt, answer_tokens: int, context_tokens: int) -> Alignment:
+    num_before = held.cache.num_tokens
+    if not held.cache.can_edit:
+        return 0
     found = align(held.cache.tokens, held.spans, wanted)
-    return Alignment((), min(found.kept_tokens, len(wanted.tokens) - 1))
+    behind = {span.key for span in between(held.spans, found.num_held, num_before) if span.key}
+    if behind and behind.isdisjoint(span.key for span in wanted.spans):
+        held.truncate(found.num_held)
+    for edit in reversed(found.edits):
+        _release(held, edit, wanted, released, check)
+    return num_before - held.cache.num_tokens
+
+
+def _take_out(
+    held: HeldContext, edit: Edit, wanted: Prompt, released: ReleasedText | None, check: Callable[[], None]
+) -> None:
+    """Take an edit's stretch out, markers included, and keep what is wanted no longer."""
+    gone = _release(held, edit, wanted, released, check)
+    if edit.start < edit.stop - gone:
+        held.drop(edit.start, edit.stop - gone)
+
+
+def _release(
+    held: HeldContext, edit: Edit, wanted: Prompt, released: ReleasedText | None, check: Callable[[], None]
+) -> int:
+    """Take out what is wanted no longer, but no markers of other text; return how many tokens that was."""
+    keys = {span.key for span in wanted.spans}
+    inside = between(held.spans, edit.start, edit.stop)
+    gone = [span for span in inside if span.key and span.key not in keys]
+    if not gone:
+        return 0
+    start, stop = gone[0].start, gone[-1].stop
+    if released is None:
+        held.drop(start, stop)
+    else:
+        released.keep(*held.detach(start, stop), check)
+    return stop - start
+
+
+class _Splicer:
+    """Fills gaps, in the order of the text: what precedes a gap is the wanted text already.
+
+    Attributes:
+        kept_tokens: tokens of the wanted text that are held and were not read.
+        spliced_tokens: tokens that were read into gaps.
+    """
+
+    def __init__(
+        self,
+        held: HeldContext,
+        wanted: Prompt,
+        kept_tokens: int,
+        read: Read,
+        released: ReleasedText | None,
+        check: Callable[[], None],
+    ) -> None:
+        self.kept_tokens = kept_tokens
+        self.spliced_tokens = 0
+        self._held = held
+        self._wanted = wanted
+        self._read = read
+        self._released = released
+        self._check = check
+
+    def progress(self, num_read: int = 0) -> PrefillProgress:
+        """Tell how far this is, with so many tokens in a head."""
+        done = self.kept_tokens + self.spliced_tokens + num_read
+        return PrefillProgress(done, len(self._wanted.tokens), self.kept_tokens)
+
+    def fill(self, edit: Edit, returns: Sequence[Return]) -> Iterator[GenerationEvent]:
+        """Put what an edit puts in where its stretch was; what comes back is not read."""
+        at = edit.insert_start
+        for part in returns:
+            yield from self._splice(at, part.start)
+            at = part.start
+            piece = None if self._released is None else self._released.take(part.keys, self._check)
+            if piece is not None:
+                self._held.attach(at, piece, self._spans(part.start, part.stop))
+                self.kept_tokens += part.num_tokens
+                at = part.stop
+                yield self.progress()
+        yield from self._splice(at, edit.insert_stop)
+
+    def _splice(self, start: int, stop: int) -> Iterator[GenerationEvent]:
+        """Read a stretch of the wanted text before the token that is at its index now."""
+        if start == stop:
+            return
+        head = self._held.cache.begin_splice(start)
+        try:
+            for event in self._read(head, self._wanted.tokens[start:stop]):
+                yield self.progress(head.num_tokens - start)
+                yield event
+            self._held.end_splice(start, head, self._spans(start, stop))
+        except BaseException:
+            head.close()
+            raise
+        self.spliced_tokens += stop - start
+        yield self.progress()
+
+    def _spans(self, start: int, stop: int) -> tuple[TextSpan, ...]:
+        return tuple(shifted(between(self._wanted.spans, start, stop), -start))
 
 
 def keep_prefix(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import SpanKind, TextSpan
 from engine.spans import Prompt
+from engine.text_spans import between, joined, shifted
 
 
 class HeldContext:
@@ -31,7 +31,7 @@ class HeldContext:
     def spans(self) -> tuple[TextSpan, ...]:
         """What the tokens are that are held now, in order and without overlap."""
         num_held = self.cache.num_tokens
-        spans = list(_between(self._spans, 0, num_held))
+        spans = list(between(self._spans, 0, num_held))
         if num_held > self._num_named:
             start, marker_tokens = self._num_named, 0
             if spans and self._is_answer(spans[-1]):
@@ -69,7 +69,7 @@ class HeldContext:
             OctavoError: some layers are not paged.
         """
         self._name_all()
-        spans = tuple(_shifted(_between(self._spans, start, stop), -start))
+        spans = tuple(shifted(between(self._spans, start, stop), -start))
         piece = self.cache.detach(start, stop)
         self._take_out(start, stop)
         return spans, piece
@@ -105,7 +105,7 @@ class HeldContext:
         self._name_all()
         if not self.cache.truncate(length):
             self.cache.clear()
-        self._spans = tuple(_between(self._spans, 0, self.cache.num_tokens))
+        self._spans = tuple(between(self._spans, 0, self.cache.num_tokens))
         self._num_named = self.cache.num_tokens
 
     def fork(self) -> HeldContext:
@@ -134,49 +134,13 @@ class HeldContext:
             self._spans, self._num_named = self.spans, self.cache.num_tokens
 
     def _take_out(self, start: int, stop: int) -> None:
-        before = _between(self._spans, 0, start)
-        behind = _shifted(_between(self._spans, stop, self._num_named), start - stop)
-        self._spans = tuple(_joined([*before, *behind]))
+        before = between(self._spans, 0, start)
+        behind = shifted(between(self._spans, stop, self._num_named), start - stop)
+        self._spans = tuple(joined([*before, *behind]))
         self._num_named -= max(0, min(stop, self._num_named) - start)
 
     def _put_in(self, at: int, num_added: int, spans: Sequence[TextSpan]) -> None:
-        before = _between(self._spans, 0, at)
-        behind = _between(self._spans, at, self._num_named)
-        self._spans = tuple(_joined([*before, *_shifted(spans, at), *_shifted(behind, num_added)]))
+        before = between(self._spans, 0, at)
+        behind = between(self._spans, at, self._num_named)
+        self._spans = tuple(joined([*before, *shifted(spans, at), *shifted(behind, num_added)]))
         self._num_named += num_added
-
-
-def _between(spans: Iterable[TextSpan], start: int, stop: int) -> Iterator[TextSpan]:
-    """Yield what of the spans lies between two tokens."""
-    for span in spans:
-        first, end = max(span.start, start), min(span.stop, stop)
-        if first < end:
-            marker_tokens = max(0, span.marker_tokens - (first - span.start))
-            yield dataclasses.replace(
-                span, start=first, stop=end, marker_tokens=min(marker_tokens, end - first)
-            )
-
-
-def _shifted(spans: Iterable[TextSpan], by: int) -> Iterator[TextSpan]:
-    for span in spans:
-        yield dataclasses.replace(span, start=span.start + by, stop=span.stop + by)
-
-
-def _joined(spans: Iterable[TextSpan]) -> Iterator[TextSpan]:
-    """Yield the spans, those that are parts of one as one."""
-    last: TextSpan | None = None
-    for span in spans:
-        if last is not None and last.stop == span.start and _is_same(last, span):
-            is_marker = last.marker_tokens == last.stop - last.start
-            marker_tokens = last.marker_tokens + (span.marker_tokens if is_marker else 0)
-            last = dataclasses.replace(last, stop=span.stop, marker_tokens=marker_tokens)
-            continue
-        if last is not None:
-            yield last
-        last = span
-    if last is not None:
-        yield last
-
-
-def _is_same(one: TextSpan, other: TextSpan) -> bool:
-    return (one.kind, one.key, one.title) == (other.kind, other.key, other.title)

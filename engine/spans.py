@@ -70,12 +70,14 @@ class Prompt:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """Characters `start` to `stop` of a rendered conversation."""
+    """Characters `start` to `stop` of a rendered conversation; before `words` it is a marker."""
 
     kind: SpanKind
     title: str
     start: int
+    words: int
     stop: int
+    key: str = ""
 
 
 def prompt_spans(
@@ -99,14 +101,14 @@ def prompt_spans(
     stretches, cursor = [], 0
     if template.own_prompt:
         cursor = len(template.own_prompt)
-        stretches.append(_Stretch(SpanKind.SYSTEM, OWN_SYSTEM_PROMPT, 0, cursor))
+        stretches.append(_Stretch(SpanKind.SYSTEM, OWN_SYSTEM_PROMPT, 0, 0, cursor))
     for message, marker in zip(messages, template.markers, strict=True):
         found = list(_find(message, marker, text, cursor))
         stretches.extend(found)
         cursor = found[-1].stop if found else cursor
     start = len(text) - len(template.ending)
     if start >= cursor and text.endswith(template.ending):
-        stretches.append(_Stretch(SpanKind.ASSISTANT, "", start, len(text)))
+        stretches.append(_Stretch(SpanKind.ASSISTANT, "", start, len(text), len(text)))
     return tuple(_in_tokens(stretches, offsets))
 
 
@@ -121,31 +123,29 @@ def _find(message: ChatMessage, marker: str | None, text: str, cursor: int) -> I
     for words in dict.fromkeys((message.content, message.content.strip(), answer)):
         start = text.find(marker + words, cursor)
         if words and start >= 0 and (marker.strip() or start == cursor):
-            inside = start + len(marker)
-            yield from _parts(
-                message, answer, start, inside - message.content.rindex(words), inside + len(words)
-            )
+            yield from _parts(message, words, start, start + len(marker))
             return
 
 
-def _parts(message: ChatMessage, answer: str, start: int, shift: int, stop: int) -> Iterator[_Stretch]:
+def _parts(message: ChatMessage, words: str, start: int, inside: int) -> Iterator[_Stretch]:
     """Yield the documents of a message, then its own words.
 
     Args:
-        message: what stands in the text from `start`, its marker included, to `stop`.
-        answer: its words without reasoning.
+        message: it begins in the text with its marker at `start`.
+        words: what stands there of its content.
         start: where it begins.
-        shift: from a place in its content to the same in the text.
-        stop: where it ends.
+        inside: where its words begin.
     """
-    own = 0
+    shift, stop, own = inside - message.content.rindex(words), inside + len(words), 0
     for document in message.documents:
         end = min(document.stop + shift, stop)
-        yield _Stretch(SpanKind.DOCUMENT, document.title, start, end)
+        yield _Stretch(document.kind, document.title, start, document.start + shift, end, document.key)
         start, own = end, document.stop
     if start < stop:
-        words = message.content[own:].strip() if own else answer
-        yield _Stretch(_KINDS[message.role], _title(words or message.content), start, stop)
+        rest = message.content[own:] if own else words
+        title = _title(rest.rpartition(_REASONING_END)[2].strip() or message.content)
+        first = own + shift + len(rest) - len(rest.lstrip()) if own else inside
+        yield _Stretch(_KINDS[message.role], title, start, first, stop, message.key)
 
 
 def _title(text: str) -> str:
@@ -156,9 +156,12 @@ def _title(text: str) -> str:
 
 def _in_tokens(stretches: Sequence[_Stretch], offsets: Sequence[tuple[int, int]]) -> Iterator[TextSpan]:
     for stretch in stretches:
-        start, stop = (bisect_left(offsets, (place,)) for place in (stretch.start, stretch.stop))
+        start, words, stop = (
+            bisect_left(offsets, (place,)) for place in (stretch.start, stretch.words, stretch.stop)
+        )
         if start < stop:
-            yield TextSpan(stretch.kind, stretch.title, start, stop)
+            marker_tokens = max(0, min(words, stop) - start)
+            yield TextSpan(stretch.kind, stretch.title, start, stop, stretch.key, marker_tokens)
 
 
 @dataclass(frozen=True)

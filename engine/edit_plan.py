@@ -1,0 +1,121 @@
+"""What to do to what is held of a conversation for it to become the beginning of a prompt."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from engine.alignment import Alignment, Edit, align, reread_note
+from engine.held_context import HeldContext
+from engine.released import ReleasedText
+from engine.spans import Prompt
+from engine.text_spans import between
+from engine.turns import common_prefix
+
+NOT_PAGED = "This model cannot leave out text that it has read"
+NARROW_GAP = "There were too few positions for what is new between older text"
+FEW_POSITIONS = "The model had too few positions left for the rest and the answer"
+
+
+@dataclass(frozen=True)
+class Return:
+    """Text that was released and comes back unread.
+
+    Attributes:
+        start: index of its first token among the tokens that are wanted.
+        stop: index behind its last.
+        keys: by which it is found.
+    """
+
+    start: int
+    stop: int
+    keys: tuple[str, ...]
+
+    @property
+    def num_tokens(self) -> int:
+        """How many these are."""
+        return self.stop - self.start
+
+
+def plan_edits(held: HeldContext, wanted: Prompt, *, answer_tokens: int, context_tokens: int) -> Alignment:
+    """Return the edits that there are positions for, with at least the last token of the prompt left to read.
+
+    Args:
+        held: one version of a conversation.
+        wanted: what is to be read.
+        answer_tokens: the longest answer.
+        context_tokens: positions of the model.
+    """
+    found = align(held.cache.tokens, held.spans, wanted)
+    if not held.cache.can_edit:
+        kept = common_prefix(held.cache.tokens, wanted.tokens)
+        note = found.note if kept >= found.kept_tokens else reread_note(NOT_PAGED, held.spans, wanted, kept)
+        return Alignment((), min(kept, len(wanted.tokens) - 1), note)
+    plan = _cut(found, len(wanted.tokens) - 1)
+    for edit in plan.edits:
+        if edit.num_inserted > len(_gap(held, edit)):
+            plan = _cut_for(NARROW_GAP, plan, edit.insert_start, held, wanted)
+            break
+    unused = held.cache.gap(plan.num_held).start - plan.kept_tokens
+    if unused and unused + len(wanted.tokens) + answer_tokens > context_tokens:
+        plan = _cut_for(FEW_POSITIONS, plan, _num_before_gap(held, plan), held, wanted)
+    return plan
+
+
+def returns_in(
+    edit: Edit, held: HeldContext, wanted: Prompt, released: ReleasedText | None
+) -> Iterator[Return]:
+    """Yield what of an edit's insertion was released and can come back to its positions, in order.
+
+    What is to be read between them has room there.
+    """
+    if released is None:
+        return
+    spans = list(between(wanted.spans, edit.insert_start, edit.insert_stop))
+    gap, at = _gap(held, edit), edit.insert_start
+    for index, span in enumerate(spans):
+        keys = tuple(one.key for one in spans[index:])
+        for tried in (keys, keys[:1]):
+            stretch = released.find(tried) if span.key and span.start >= at else None
+            if stretch is None:
+                continue
+            stop = span.start + len(stretch.tokens)
+            has_room = (
+                span.start - at <= stretch.positions.start - gap.start
+                and edit.insert_stop - stop <= gap.stop - stretch.positions.stop
+            )
+            if has_room and tuple(wanted.tokens[span.start : stop]) == stretch.tokens:
+                yield Return(span.start, stop, tried)
+                gap, at = range(stretch.positions.stop, gap.stop), stop
+                break
+
+
+def _gap(held: HeldContext, edit: Edit) -> range:
+    """Return the positions that are unused once an edit's stretch is taken out."""
+    return range(held.cache.gap(edit.start).start, held.cache.gap(edit.stop).stop)
+
+
+def _cut(plan: Alignment, kept_tokens: int) -> Alignment:
+    """Return what is left of a plan when at most so many tokens may be kept."""
+    kept_tokens = min(kept_tokens, plan.kept_tokens)
+    edits = plan.edits
+    while edits and edits[-1].insert_stop >= kept_tokens:
+        kept_tokens = min(kept_tokens, edits[-1].insert_start)
+        edits = edits[:-1]
+    return dataclasses.replace(plan, edits=edits, kept_tokens=kept_tokens)
+
+
+def _cut_for(why: str, plan: Alignment, kept_tokens: int, held: HeldContext, wanted: Prompt) -> Alignment:
+    plan = _cut(plan, kept_tokens)
+    return dataclasses.replace(plan, note=reread_note(why, held.spans, wanted, plan.kept_tokens))
+
+
+def _num_before_gap(held: HeldContext, plan: Alignment) -> int:
+    """Return how many tokens would surely precede the first position that is unused after the edits."""
+    first = held.cache.num_before_gap
+    for edit in plan.edits:
+        is_exact = edit.num_inserted == edit.stop - edit.start == len(_gap(held, edit))
+        if edit.start < first and not is_exact:
+            return edit.insert_start
+    return first
