@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from app.document_prompt import document_ranges, message_text, placed_documents
-from app.segment_plan import with_notes, without_document_texts
+import pytest
+
+from app.document_prompt import (
+    chat_message,
+    document_passage,
+    document_ranges,
+    message_text,
+    placed_documents,
+    summary_passage,
+)
+from app.segment_plan import SegmentPlan, with_notes, without_document_texts
 from engine.engine import GenerationRequest
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
@@ -56,6 +65,20 @@ def test_documents_without_notes_stay_whole() -> None:
 
 
 def test_all_documents_can_be_left_to_their_notes() -> None:
-    contents = [message.content for message in without_document_texts(CONVERSATION).messages]
+    contents = [message.content for message in without_document_texts(CONVERSATION.messages)]
     assert not any("They h" in content for content in contents)
     assert [content.startswith("Document: ") for content in contents] == [False, True, False, True]
+
+
+SUMMARY = summary_passage("Summary of 1 turn", "the earlier conversation", "They met.", "s3")
+
+
+@pytest.mark.parametrize("has_summary", [True, False])
+def test_a_summary_is_something_to_answer_from_and_stays_whole(has_summary: bool) -> None:
+    head = [SUMMARY] if has_summary else []
+    asked = request(chat_message("user", "What hunts?", [*head, document_passage(OWLS, "a7")], "m5"))
+    owls = placed_documents(asked.messages)
+    assert len(owls) == 1
+    assert SegmentPlan(asked, owls, "What hunts?", 1, 1, 1, 1, 1).has_more is has_summary
+    (last,) = with_notes(asked, {owls[0]: "On owls."}).messages
+    assert last.content == "\n\n".join([*(each.text for each in head), "On owls.", "What hunts?"])
