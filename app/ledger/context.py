@@ -19,7 +19,6 @@ from app.ledger.standing import (
     PathItems,
     Standing,
     document_keys,
-    keys_of,
     pending_turn,
     standing,
     turns_of,
@@ -127,7 +126,7 @@ class ConversationContext:
         return tuple(
             Turn(
                 messages=messages,
-                keys=(keys := keys_of(messages)),
+                keys=(keys := self.items.keys[index]),
                 state=self._state(index),
                 summary=self.standing.turn_summaries.get(index),
                 is_pinned=not pinned.isdisjoint((*keys, *document_keys(messages))),

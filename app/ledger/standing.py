@@ -49,18 +49,20 @@ class PathItems:
 
     Attributes:
         turns: the messages of the path.
+        keys: the keys of these messages, by turn.
         turn_of: the index of the turn that a message or a document is in.
         documents: the documents.
     """
 
     def __init__(self, turns: Turns) -> None:
         self.turns = turns
+        self.keys = tuple(keys_of(turn) for turn in turns)
         self.turn_of: dict[str, int] = {}
         self.documents: dict[str, Attachment] = {}
         self._documents_of: dict[str, tuple[str, ...]] = {}
         for index, turn in enumerate(turns):
-            for message in turn:
-                key, documents = message_key(message.id), document_keys([message])
+            for key, message in zip(self.keys[index], turn, strict=True):
+                documents = document_keys([message])
                 self.documents.update(zip(documents, message.attachments, strict=True))
                 self._documents_of[key] = documents
                 self.turn_of.update(dict.fromkeys((key, *documents), index))
@@ -75,7 +77,7 @@ class PathItems:
     def whole_turns(self, keys: frozenset[str]) -> frozenset[int] | None:
         """Return the turns that messages are, none for documents alone; None if half a turn is among them."""
         turns = frozenset(self.turn_of[key] for key in keys & self._documents_of.keys())
-        return turns if all(keys.issuperset(keys_of(self.turns[index])) for index in turns) else None
+        return turns if all(keys.issuperset(self.keys[index]) for index in turns) else None
 
     def used(self, summaries: Sequence[Summary]) -> list[tuple[Summary, frozenset[str]]]:
         """Return the used summaries of what is on the path, with all that they cover.
@@ -125,8 +127,8 @@ def standing(items: PathItems, rows: LedgerRows) -> Standing:
     dropped = {key for key, mark in rows.marks.items() if mark.is_dropped}
     dropped_turns = frozenset(
         index
-        for index, turn in enumerate(items.turns)
-        if index != pending and index not in by_turn and dropped.issuperset(keys_of(turn))
+        for index, keys in enumerate(items.keys)
+        if index != pending and index not in by_turn and dropped.issuperset(keys)
     )
     unread = by_turn.keys() | dropped_turns
     by_document = {key: each for key, each in by_document.items() if items.turn_of[key] not in unread}
