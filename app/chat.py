@@ -6,61 +6,34 @@ while it streams without the window's help.
 
 from __future__ import annotations
 
-import dataclasses
-import logging
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 
-from app.context import ConversationContext
-from app.document_prompt import document_ranges, message_text
-from app.profiles import DEFAULT_KEEP_RATIO, DEFAULT_TRIM_AT, DocumentMode, Overflow
-from app.segment_plan import without_document_texts
+from app.ledger.asking import due_refusal, with_turn_choices
+from app.ledger.context import ConversationContext
+from app.ledger.keeping import ContextKeeper
+from app.ledger.planning import TrimPlanner
+from app.ledger.preparing import next_trim
+from app.ledger.progress import ContextChanged, SummaryProgress
+from app.ledger.records import ContextChange
+from app.ledger.summarizer import Summarizer
+from app.ledger.trimming import TrimPlan
+from app.profiles import Overflow
+from app.reply_in_progress import ReplyEnded, ReplyInProgress
+from app.reply_settings import ReplySettings
 from app.segment_progress import SegmentEvent
 from app.segments import SegmentReader
 from app.store.conversations import ConversationStore
-from app.store.errors import StoreError
 from app.store.records import Message, MessageState, Role
+from engine.admission import AdmissionError
 from engine.cancel import CancelToken
-from engine.engine import Engine, GenerationRequest
-from engine.errors import ModelError, OctavoError, sentence_of
-from engine.events import Finished, GenerationStats, StopReason, Token, TurnsLeftOut
+from engine.engine import Engine
+from engine.errors import OctavoError, sentence_of
+from engine.events import CacheChanged, ContextShortened
+from engine.guard import GuardAction
 from engine.kv.precision import KVSpec
-from engine.model import ChatMessage
-from engine.sampling import SamplingParams
 
-log = logging.getLogger(__name__)
-
-SAVE_INTERVAL_S = 0.5
-"""A reply is saved with the first token after this long, which keeps a kill from costing a second of it."""
-
-
-@dataclass(frozen=True)
-class ReplySettings:
-    """How a reply is written.
-
-    Attributes:
-        sampling: how tokens are chosen.
-        kv: precision of the KV cache.
-        system_prompt: an empty one leaves the model's own default.
-        max_context: tokens of prompt and answer together at most, None for what the model and memory give.
-        overflow: what happens to a conversation beyond that. What is chosen after a refusal is set for one
-            reply.
-        document_mode: how documents are read.
-        trim_at: the share of the context beyond which `overflow` is due, room for an answer counted.
-        keep_ratio: the share of the context that stays then.
-        anyway: whether the user lets a message pass that does not fit into memory or `max_context`.
-    """
-
-    sampling: SamplingParams
-    kv: KVSpec
-    system_prompt: str
-    max_context: int | None = None
-    overflow: Overflow = Overflow.ASK
-    document_mode: DocumentMode = DocumentMode.WHOLE
-    trim_at: float = DEFAULT_TRIM_AT
-    keep_ratio: float = DEFAULT_KEEP_RATIO
-    anyway: bool = False
+__all__ = ["ChatService", "ReplyEnded", "ReplyEvent", "ReplySettings", "ReplyStarted"]
 
 
 @dataclass(frozen=True)
@@ -70,48 +43,18 @@ class ReplyStarted:
     message: Message
 
 
-@dataclass(frozen=True)
-class ReplyEnded:
-    """A reply is over: `message` is its final row, `unsaved` says why its text could not be saved."""
-
-    message: Message
-    unsaved: StoreError | None = None
-
-
-ReplyEvent = ReplyStarted | SegmentEvent | ReplyEnded
-
-
-def prompt_messages(path: Sequence[Message], system_prompt: str) -> tuple[ChatMessage, ...]:
-    """Return the conversation as the model reads it; replies without a word are left out."""
-    return (*system_message(system_prompt), *conversation_context(path).messages)
-
-
-def system_message(system_prompt: str) -> tuple[ChatMessage, ...]:
-    """Return the message that tells the model how to be; none for an empty one."""
-    return (ChatMessage("system", system_prompt),) if system_prompt.strip() else ()
-
-
-def conversation_context(path: Sequence[Message]) -> ConversationContext:
-    """Return all of a conversation as the model reads it; replies without a word are left out."""
-    readable = [message for message in path if message_text(message.text, message.attachments)]
-    prompt = [
-        ChatMessage(
-            message.role.value,
-            message_text(message.text, message.attachments),
-            document_ranges(message.attachments),
-        )
-        for message in readable
-    ]
-    return ConversationContext(tuple(readable), tuple(prompt))
+ContextEvent = SummaryProgress | GuardAction | ContextChanged
+ReplyEvent = ReplyStarted | SegmentEvent | SummaryProgress | ContextChanged | ReplyEnded
 
 
 class ChatService:
-    """Writes replies into a store with an engine; all on one thread."""
+    """Writes replies into a store with an engine, and keeps what the model reads; all on one thread."""
 
     def __init__(self, store: ConversationStore, engine: Engine) -> None:
         self._store = store
         self._engine = engine
         self._reader = SegmentReader(engine)
+        self._keeper = ContextKeeper(store, Summarizer(engine))
 
     def reply(
         self,
@@ -125,34 +68,26 @@ class ChatService:
 
         `wanted_kv` tells the precision that the user wants while the reply is written, see `Engine.generate`.
         Whatever happens after the start, the reply ends with a final row; a failure of the engine is raised
-        after that. Turns that are left out because the context is full, or memory short, stay in the
-        conversation; where the model begins to read is remembered, so that the next reply begins there too.
+        after that. Where the context is full, old turns are summarized or left out first, as `settings` say,
+        and before that `SummaryProgress` tells how far it is. Turns stay in the conversation; what the model
+        reads of it is stored, so that the next reply begins there, and told with `ContextChanged`.
 
         Raises:
-            AdmissionError: the conversation does not fit; no reply was started.
+            AdmissionError: the conversation does not fit, or the user is to be asked; no reply was started.
             OctavoError: the conversation cannot be answered; no reply was started.
         """
-        if self._engine.loaded is None:
-            raise ModelError("No model is loaded. Choose one first.")
-        context = conversation_context(self._store.path(leaf_id))
+        planner = TrimPlanner(self._engine, conversation_id, settings)
+        context = self._context(conversation_id, leaf_id)
         if not any(message.role == Role.USER.value for message in context.messages):
             raise OctavoError("There is nothing to answer: the message is empty.")
-        known = self._store.conversation(conversation_id).context_from
-        context = self._fitting(context.read_from(known), conversation_id, settings)
-        request = _request(context, conversation_id, settings)
-        events = self._reader.reply(request, settings.document_mode, cancel, wanted_kv)
-        started = self._store.begin_reply(conversation_id, leaf_id, self._engine.loaded.info.name)
-        if context.first_id is not None and context.first_id != known:
-            self._remember(conversation_id, context)
-        reply = _ReplyInProgress(self._store, started)
+        plan = self._admitted_plan(context, planner)
+        started = self._store.begin_reply(conversation_id, leaf_id, planner.loaded.info.name)
+        reply = ReplyInProgress(self._store, started)
         try:
             yield ReplyStarted(started)
-            for event in events:
-                if isinstance(event, TurnsLeftOut):
-                    context = context.without(event.num_turns)
-                    self._remember(conversation_id, context)
-                reply.take(event)
-                yield event
+            if plan is not None:
+                context = yield from self._keeper.trim(context, plan, planner, cancel)
+            yield from self._answer(context, planner, reply, cancel, wanted_kv)
         except GeneratorExit:
             reply.end(MessageState.STOPPED)
             raise
@@ -161,92 +96,93 @@ class ChatService:
             raise
         yield reply.end(MessageState.STOPPED if reply.was_stopped else MessageState.COMPLETE)
 
-    def _fitting(
-        self, context: ConversationContext, conversation_id: int, settings: ReplySettings
-    ) -> ConversationContext:
-        """Leave the oldest turns out where the context is full and the profile says so.
+    def _context(self, conversation_id: int, leaf_id: int) -> ConversationContext:
+        return ConversationContext.of(self._store.path(leaf_id), self._store.ledger(conversation_id))
 
-        Documents that are read in parts where they do not fit are no reason for that.
-        """
-        if settings.overflow is not Overflow.DROP:
-            return context
-        request = _request(context, conversation_id, settings)
-        if settings.document_mode is DocumentMode.SEGMENTS:
-            request = without_document_texts(request)
-        return context.without(self._engine.turns_to_leave_out(request))
-
-    def _remember(self, conversation_id: int, context: ConversationContext) -> None:
-        """Keep where the model begins to read; a full disk must not end the reply."""
+    def _admitted_plan(self, context: ConversationContext, planner: TrimPlanner) -> TrimPlan | None:
+        """Return the trim that is due; refuse before anything is touched what would not fit after it."""
+        settings, room = planner.settings, planner.room(context)
+        is_trimmed = room.is_due and planner.may_trim
+        plan = planner.plan(context, room, summarizes=planner.summarizes) if is_trimmed else None
         try:
-            self._store.set_context_from(conversation_id, context.first_id)
-        except StoreError as error:
-            log.warning("Where the context begins could not be saved: %s", error)
+            wanted = settings.request(context if plan is None else plan.context, planner.conversation_id)
+            self._reader.admit(wanted, settings.document_mode)
+        except AdmissionError as error:
+            raise with_turn_choices(error, planner, context) from None
+        if room.is_due and settings.overflow is Overflow.ASK and not settings.anyway:
+            refusal = due_refusal(planner, context)
+            if refusal is not None:
+                raise refusal
+        return plan
 
-
-def _request(
-    context: ConversationContext, conversation_id: int, settings: ReplySettings
-) -> GenerationRequest:
-    return GenerationRequest(
-        (*system_message(settings.system_prompt), *context.messages),
-        settings.sampling,
-        settings.kv,
-        settings.max_context,
-        conversation_id,
-        anyway=settings.anyway,
-        may_trim=settings.overflow is Overflow.DROP,
-        left_out_turns=context.left_out_turns,
-    )
-
-
-class _ReplyInProgress:
-    """The text of a reply on its way into the store."""
-
-    def __init__(self, store: ConversationStore, message: Message) -> None:
-        self._store = store
-        self._message = message
-        self._parts: list[str] = []
-        self._stats: GenerationStats | None = None
-        self._saved_s = time.monotonic()
-        self._save_failed = False
-
-    @property
-    def was_stopped(self) -> bool:
-        """Whether the user stopped it."""
-        return self._stats is not None and self._stats.stop_reason is StopReason.STOPPED
-
-    def take(self, event: SegmentEvent) -> None:
-        """Remember a token's text and the figures, and save from time to time."""
-        if isinstance(event, Finished):
-            self._stats = event.stats
-        elif isinstance(event, Token) and event.text:
-            self._parts.append(event.text)
-            if time.monotonic() - self._saved_s >= SAVE_INTERVAL_S:
-                self._save_partial()
-
-    def _save_partial(self) -> None:
-        """Save what there is; a full disk must not end the reply, its end tries once more."""
-        self._saved_s = time.monotonic()
-        try:
-            self._store.save_partial(self._message.id, self._text)
-        except StoreError as error:
-            if not self._save_failed:
-                log.warning("The reply could not be saved yet: %s", error)
-            self._save_failed = True
-
-    @property
-    def _text(self) -> str:
-        return "".join(self._parts)
-
-    def end(self, state: MessageState, error: str | None = None) -> ReplyEnded:
-        """Write the final row; where even that fails, hand the text over with the reason."""
-        try:
-            message = self._store.finish_reply(self._message.id, self._text, state, self._stats, error)
-        except StoreError as unsaved:
-            log.error("The reply could not be saved: %s", unsaved)
-            return ReplyEnded(self._unsaved_row(state, error), unsaved)
-        return ReplyEnded(message)
-
-    def _unsaved_row(self, state: MessageState, error: str | None) -> Message:
-        return dataclasses.replace(
-            self._message, text=self._text, state=state, stats=self._stats, error=error
+    def _answer(
+        self,
+        context: ConversationContext,
+        planner: TrimPlanner,
+        reply: ReplyInProgress,
+        cancel: CancelToken,
+        wanted_kv: Callable[[], KVSpec] | None,
+    ) -> Generator[ReplyEvent, None, None]:
+        """Yield the engine's events, and keep what leaves the context while memory is short."""
+        plan = planner.shorter(context)
+        shorter = None if plan is None else plan.context
+        request = planner.settings.request(
+            context, planner.conversation_id, answer_key=reply.key, shorter=shorter
         )
+        reply.left_out_turns = context.left_out_turns
+        for event in self._reader.reply(request, planner.settings.document_mode, cancel, wanted_kv):
+            if isinstance(event, ContextShortened) and plan is not None:
+                context = yield from self._keeper.shorten(context, plan, planner)
+                reply.left_out_turns = context.left_out_turns
+            yield reply.take(event)
+
+    # Between replies.
+
+    def prepare(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
+    ) -> Iterator[ContextEvent]:
+        """Write and store the summaries that the next trim will need, where it is near; for idle time.
+
+        Raises:
+            Cancelled: something else came first; what was being written is to be tried again.
+            ModelError: no model is loaded.
+        """
+        if settings.overflow is not Overflow.SUMMARIZE:
+            return
+        planner = TrimPlanner(self._engine, conversation_id, settings)
+        found = next_trim(self._store.path(leaf_id), self._store.ledger(conversation_id), planner)
+        if found is not None:
+            yield from self._keeper.prepare(*found, planner, cancel)
+
+    def summarize(
+        self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
+    ) -> Iterator[ContextEvent]:
+        """Put a summary in the place of the turn of a message, or of a document alone, as the user wants.
+
+        Raises:
+            Cancelled: the user stopped it, and nothing has changed.
+            OctavoError: there is no model, the model does not read it, or it waits for its answer.
+        """
+        planner = TrimPlanner(self._engine, conversation_id, settings)
+        context = self._context(conversation_id, leaf_id)
+        yield from self._keeper.summarize(context, key, planner, cancel)
+
+    def settle(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> CacheChanged | None:
+        """Give back what the model no longer reads; return what is held then, None where nothing changes."""
+        request = settings.request(self._context(conversation_id, leaf_id), conversation_id)
+        return self._engine.settle(request)
+
+    def reading_cost(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
+    ) -> int:
+        """Return how many more tokens are to be read before the next answer when a change is made.
+
+        Raises:
+            ModelError: no model is loaded.
+        """
+        context = self._context(conversation_id, leaf_id)
+        after, before = (
+            self._engine.measure(settings.request(each, conversation_id)).unread_tokens
+            for each in (context.changed(change), context)
+        )
+        return max(0, after - before)

@@ -164,7 +164,7 @@ class _Talk:
             SamplingParams(temperature=0, max_tokens=ANSWER_TOKENS),
             plan.kv,
             "",
-            overflow=Overflow.DROP if plan.may_trim else Overflow.ASK,
+            overflow=Overflow.DROP if plan.may_trim else Overflow.OFF,
             anyway=True,
         )
         self._conversation_id: int | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.document_prompt import (
@@ -138,7 +138,8 @@ def _plan(
 def with_notes(request: GenerationRequest, texts: Mapping[PlacedDocument, str]) -> GenerationRequest:
     """Return a request with something else written for documents, with the last question.
 
-    A document of an earlier message leaves a line there, so that the notes follow all that was said.
+    A document of an earlier message leaves a line there, so that the notes follow all that was said. Nothing
+    leaves the context of such a request while memory is short.
     """
     last = _last_question(request)
     own = {document: text for document, text in texts.items() if document.message == last}
@@ -146,13 +147,13 @@ def with_notes(request: GenerationRequest, texts: Mapping[PlacedDocument, str]) 
     messages = list(replaced(request.messages, own | below))
     earlier = [(document.title, text) for document, text in texts.items() if document.message != last]
     messages[last] = with_documents_first(messages[last], earlier)
-    return dataclasses.replace(request, messages=tuple(messages))
+    return dataclasses.replace(request, messages=tuple(messages), shorter=())
 
 
-def without_document_texts(request: GenerationRequest) -> GenerationRequest:
-    """Return a request with a line in the place of each document."""
-    below = {document: notes_below_text(document.title) for document in placed_documents(request.messages)}
-    return dataclasses.replace(request, messages=replaced(request.messages, below))
+def without_document_texts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:
+    """Return messages with a line in the place of each document."""
+    below = {document: notes_below_text(document.title) for document in placed_documents(messages)}
+    return replaced(messages, below)
 
 
 def _last_question(request: GenerationRequest) -> int:

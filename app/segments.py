@@ -28,6 +28,19 @@ class SegmentReader:
         self._engine = engine
         self._notes: Notes = {}
 
+    def admit(self, request: GenerationRequest, mode: DocumentMode) -> None:
+        """Refuse what `reply` would refuse, before anything is touched.
+
+        Raises:
+            AdmissionError: it does not fit, and would not in parts either.
+            ModelError: no model is loaded.
+        """
+        try:
+            self._engine.admit(request)
+        except AdmissionError:
+            if mode is not DocumentMode.SEGMENTS or plan_segments(self._engine, request) is None:
+                raise
+
     def reply(
         self,
         request: GenerationRequest,

@@ -22,16 +22,10 @@ from engine.admission import (
     PackedWeights,
     ShorterContext,
     SmallerModel,
+    SummarizeTurns,
 )
 from engine.errors import OctavoError
-from engine.events import (
-    Finished,
-    GenerationStats,
-    LoadProgress,
-    PrefillProgress,
-    Token,
-    TurnsLeftOut,
-)
+from engine.events import Finished, GenerationStats, LoadProgress, PrefillProgress, Token
 from engine.guard import GuardAction
 from engine.kv.usage import KVUsage
 from engine.wording import format_nbytes
@@ -153,7 +147,7 @@ def ways_out(error: OctavoError) -> Iterator[WayOut]:
                 yield WayOut("--model MODEL", f"a model with at most {format_nbytes(nbytes)} of weights")
             case InSegments(num_segments):
                 yield WayOut("--segments", f"read documents in parts, {num_segments} or a few more")
-            case DropTurns():
+            case SummarizeTurns() | DropTurns():
                 pass  # a question in the terminal has no former turns
     if error.can_override:
         yield WayOut("--anyway", "go on all the same; the computer may become very slow")
@@ -175,8 +169,6 @@ class JsonOutput:
                 self._line("token", text=text, token_id=token_id)
             case GuardAction():
                 self._line("guard", **dataclasses.asdict(event) | {"step": event.step.name.lower()})
-            case TurnsLeftOut():
-                self._line("turns_left_out", **dataclasses.asdict(event))
             case Finished(stats):
                 self._line("finished", **dataclasses.asdict(stats) | {"stop_reason": stats.stop_reason.value})
 

@@ -15,10 +15,9 @@ from app.chat import (
     ReplyEvent,
     ReplySettings,
     ReplyStarted,
-    prompt_messages,
 )
-from app.document_prompt import document_text, message_text
 from app.documents.document import Document
+from app.ledger.context import ConversationContext
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
 from engine.admission import ContextOverflowError
@@ -128,7 +127,7 @@ def test_a_stopped_reply_keeps_what_was_written(store: ConversationStore, engine
 def test_a_partial_reply_is_saved_while_it_streams(
     store: ConversationStore, engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.chat.SAVE_INTERVAL_S", 0)
+    monkeypatch.setattr("app.reply_in_progress.SAVE_INTERVAL_S", 0)
     events = answer(store, engine, ask(store, "Tell me a story."))
     started = next(events)
     assert isinstance(started, ReplyStarted)
@@ -233,7 +232,7 @@ def with_kv(text: str) -> ReplySettings:
     return dataclasses.replace(SETTINGS, kv=KVSpec.parse(text))
 
 
-def test_documents_come_before_the_question_and_replies_without_words_are_left_out(
+def test_the_system_prompt_comes_first_and_replies_without_words_are_left_out(
     store: ConversationStore,
 ) -> None:
     conversation = store.create_conversation()
@@ -242,24 +241,11 @@ def test_documents_come_before_the_question_and_replies_without_words_are_left_o
     reply = store.begin_reply(conversation.id, question.id, "model")
     store.finish_reply(reply.id, "", MessageState.STOPPED)
     follow_up = store.add_user_message(conversation.id, reply.id, "Well?", [])
-    messages = prompt_messages(store.path(follow_up.id), "Be brief.")
-    assert [message.role for message in messages] == ["system", "user", "user"]
-    document, question_at = messages[1].content.find("Owls hunt"), messages[1].content.find("Who hunts?")
-    assert 0 < document < question_at
-    assert messages[1].content.startswith("Document: Paper")
-
-
-def test_documents_say_where_they_stand_in_what_the_model_reads(store: ConversationStore) -> None:
-    conversation = store.create_conversation()
-    attached = [store.add_attachment(conversation.id, document) for document in (PAPER, PAPER)]
-    question = store.add_user_message(conversation.id, None, "Who hunts?", [one.id for one in attached])
-    (message,) = prompt_messages(store.path(question.id), "")
-    parts = [message.content[document.start : document.stop] for document in message.documents]
-    assert parts == [document_text(PAPER.title, PAPER.text)] * 2
-    assert [document.title for document in message.documents] == ["Paper", "Paper"]
-    assert message.content == "\n\n".join([*parts, "Who hunts?"])
-
-
-def test_a_message_without_documents_is_its_text() -> None:
-    assert message_text("Hello", []) == "Hello"
-    assert message_text("", [PAPER]).endswith("(End of the document.)")
+    context = ConversationContext.of(store.path(follow_up.id), store.ledger(conversation.id))
+    settings = dataclasses.replace(SETTINGS, system_prompt="Be brief.")
+    request = settings.request(context, conversation.id, answer_key="m9")
+    assert [message.role for message in request.messages] == ["system", "user", "user"]
+    assert request.messages[1].content.startswith("Document: Paper")
+    assert request.answer_key == "m9"
+    without = dataclasses.replace(settings, system_prompt=" ").request(context, conversation.id)
+    assert without.messages == request.messages[1:]

@@ -1,0 +1,89 @@
+"""Asking the user what to do with a conversation that outgrows its context: the refusal, and the choices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Protocol
+
+from app.ledger.context import ConversationContext
+from app.ledger.planning import ContextRoom
+from app.ledger.trimming import TrimPlan
+from app.profiles import Overflow
+from app.reply_settings import ReplySettings
+from engine.admission import (
+    AdmissionError,
+    DropTurns,
+    LongerContext,
+    SummarizeTurns,
+    longer_context,
+)
+from engine.budget import kv_nbytes
+from engine.remedies import as_sentence, remedies
+from engine.reply_admission import MIN_ANSWER_TOKENS
+from engine.requests import LoadedModel
+
+
+class TrimPlanning(Protocol):
+    """What plans a trim: the engine's thread with the numbers as they are, the window with an estimate."""
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """The model."""
+
+    @property
+    def settings(self) -> ReplySettings:
+        """How the conversation is answered."""
+
+    def room(self, context: ConversationContext) -> ContextRoom:
+        """Return the room that there is for a context."""
+
+    def plan(self, context: ConversationContext, room: ContextRoom, *, summarizes: bool) -> TrimPlan | None:
+        """Return what brings a context down to what is kept; None where nothing may be released."""
+
+
+def turn_choices(planner: TrimPlanning, context: ConversationContext) -> Iterator[SummarizeTurns | DropTurns]:
+    """Yield what a trim would do where all fits after it, beyond what is done without asking."""
+    room, policy = planner.room(context), planner.settings.overflow
+    for kind, summarizes in ((SummarizeTurns, True), (DropTurns, False)):
+        is_done = policy is Overflow.DROP or (summarizes and policy is Overflow.SUMMARIZE)
+        plan = None if is_done else planner.plan(context, room, summarizes=summarizes)
+        if plan is not None and plan.num_tokens + MIN_ANSWER_TOKENS <= room.limit_tokens:
+            yield kind(len(plan.released))
+
+
+def with_turn_choices(
+    error: AdmissionError, planner: TrimPlanning, context: ConversationContext
+) -> AdmissionError:
+    """Put what a trim by this conversation's settings would do into a refusal by the engine."""
+    others = [each for each in error.choices if not isinstance(each, SummarizeTurns | DropTurns)]
+    error.choices = (*others, *turn_choices(planner, context))
+    return error
+
+
+def due_refusal(planner: TrimPlanning, context: ConversationContext) -> AdmissionError | None:
+    """Return the refusal of what fits still and is to be trimmed; None where nothing may be released."""
+    room, turns = planner.room(context), tuple(turn_choices(planner, context))
+    if not turns:
+        return None
+    choices = (*_longer(room, planner.settings.trim_at), *turns)
+    return AdmissionError(
+        f"The conversation has {room.num_tokens:,} tokens. With {room.answer_tokens:,} for the answer that "
+        f"is more than the {room.due_tokens + room.answer_tokens:,} at which this profile asks what to do. "
+        f"{as_sentence(remedies(choices))}",
+        needed_nbytes=_nbytes(planner, room.num_tokens + room.answer_tokens),
+        available_nbytes=_nbytes(planner, room.limit_tokens),
+        choices=choices,
+    )
+
+
+def _longer(room: ContextRoom, trim_at: float) -> Iterator[LongerContext]:
+    """Yield a context in which it is not to be trimmed yet, where model and memory hold one."""
+    longer = longer_context(math.ceil((room.num_tokens + room.answer_tokens) / trim_at), room.fitting_tokens)
+    if longer is not None and longer.max_context > room.limit_tokens:
+        yield longer
+
+
+def _nbytes(planner: TrimPlanning, num_tokens: int) -> int:
+    loaded = planner.loaded
+    return kv_nbytes(loaded.info, loaded.backend, planner.settings.kv, num_tokens)

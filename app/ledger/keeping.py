@@ -1,0 +1,146 @@
+"""Carrying a trim out: its summaries are written, and what it changes is stored in one piece."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Generator, Sequence
+
+from app.ledger.context import ConversationContext
+from app.ledger.planning import TrimPlanner
+from app.ledger.progress import ContextChanged, SummaryProgress
+from app.ledger.records import NO_CHANGE, ContextChange, Summary, SummaryState
+from app.ledger.run import RunText, run_text, text_of
+from app.ledger.summarizer import OnStop, Summarizer
+from app.ledger.trimming import TrimPlan, dropped, summarized
+from app.store.conversations import ConversationStore
+from app.store.errors import StoreError
+from engine.cancel import CancelToken
+from engine.guard import GuardAction
+
+log = logging.getLogger(__name__)
+
+SHORT_OF_MEMORY = "Memory was short, so these are sentences of the text itself."
+
+Kept = Generator[SummaryProgress | GuardAction | ContextChanged, None, ConversationContext]
+"""Tells how far it is and returns the context as it is afterwards."""
+
+
+class ContextKeeper:
+    """Changes what is stored of the contexts of conversations; belongs to the engine's thread."""
+
+    def __init__(self, store: ConversationStore, summarizer: Summarizer) -> None:
+        self._store = store
+        self._summarizer = summarizer
+        self._unsaved = itertools.count(1)
+
+    def trim(
+        self,
+        context: ConversationContext,
+        plan: TrimPlan,
+        planner: TrimPlanner,
+        cancel: CancelToken,
+    ) -> Kept:
+        """Write the summaries of a trim, or have extracts stand in where that is stopped, and store all."""
+        written = []
+        for run in plan.unwritten:
+            summary = yield from self.written(run_text(context, run), planner, cancel, OnStop.EXTRACT)
+            written.append(dataclasses.replace(summary, state=SummaryState.USED))
+        return (yield from self._kept(context, written, plan.change, planner.conversation_id))
+
+    def shorten(
+        self,
+        context: ConversationContext,
+        plan: TrimPlan,
+        planner: TrimPlanner,
+    ) -> Kept:
+        """Store what left the context in the middle of a reply.
+
+        What is prepared stands for it, else an extract: the model has something else to do, and no memory.
+        """
+        if not planner.summarizes:
+            change = dropped(context, plan.released)
+            return (yield from self._kept(context, (), change, planner.conversation_id))
+        runs, change = summarized(context, plan.released)
+        requests = [planner.summary_request(run_text(context, run)) for run in runs if run.prepared is None]
+        extracts = [self._summarizer.extract(request, SHORT_OF_MEMORY) for request in requests]
+        used = [dataclasses.replace(each, state=SummaryState.USED) for each in extracts]
+        return (yield from self._kept(context, used, change, planner.conversation_id))
+
+    def summarize(
+        self,
+        context: ConversationContext,
+        key: str,
+        planner: TrimPlanner,
+        cancel: CancelToken,
+    ) -> Generator[SummaryProgress | GuardAction | ContextChanged, None, None]:
+        """Put a summary in the place of the turn of a message, or of a document.
+
+        Raises:
+            Cancelled: it was stopped, and nothing has changed.
+            OctavoError: the model does not read it, or it waits for its answer.
+        """
+        summary = yield from self.written(text_of(context, key), planner, cancel, OnStop.RAISE)
+        self._store.add_summary(
+            planner.conversation_id, dataclasses.replace(summary, state=SummaryState.USED)
+        )
+        yield ContextChanged(planner.conversation_id)
+
+    def prepare(
+        self,
+        context: ConversationContext,
+        plan: TrimPlan,
+        planner: TrimPlanner,
+        cancel: CancelToken,
+    ) -> Generator[SummaryProgress | GuardAction | ContextChanged, None, None]:
+        """Write the summaries that a trim lacks, before it is due; those that it has no use for are retired.
+
+        Raises:
+            Cancelled: something else comes first; the one that was being written is not kept.
+        """
+        ready = {run.prepared.id for run in plan.runs if run.prepared is not None}
+        stale = tuple(
+            (each.id, SummaryState.RETIRED)
+            for each in context.rows.summaries
+            if each.state is SummaryState.PREPARED
+            and each.id not in ready
+            and context.items.covered(each) is not None
+        )
+        for number, run in enumerate(plan.unwritten):
+            summary = yield from self.written(run_text(context, run), planner, cancel, OnStop.RAISE)
+            change = NO_CHANGE if number else ContextChange(summaries=stale)
+            self._store.add_summary(planner.conversation_id, summary, change)
+            yield ContextChanged(planner.conversation_id)
+
+    def written(
+        self, text: RunText, planner: TrimPlanner, cancel: CancelToken, on_stop: OnStop
+    ) -> Generator[SummaryProgress | GuardAction, None, Summary]:
+        """Return the summary of a text; of what the engine tells meanwhile only the guard's steps matter."""
+        writing = self._summarizer.write(planner.summary_request(text), cancel, on_stop)
+        while True:
+            try:
+                event = next(writing)
+            except StopIteration as ended:
+                summary: Summary = ended.value
+                return summary
+            if isinstance(event, SummaryProgress | GuardAction):
+                yield event
+
+    def _kept(
+        self,
+        context: ConversationContext,
+        summaries: Sequence[Summary],
+        change: ContextChange,
+        conversation_id: int,
+    ) -> Kept:
+        """Store a change with its summaries, or use it once where that fails: the next reply tries again."""
+        try:
+            self._store.add_summaries(conversation_id, summaries, change)
+            rows = self._store.ledger(conversation_id)
+        except StoreError as error:
+            log.warning("The change of the context could not be saved: %s", error)
+            unsaved = (dataclasses.replace(each, id=-next(self._unsaved)) for each in summaries)
+            return context.changed(change, *unsaved)
+        yield ContextChanged(conversation_id)
+        return ConversationContext(context.path, rows)

@@ -1,0 +1,119 @@
+"""Turns in a row for which one summary is to stand, and where they are in what the model reads."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from app.ledger.context import ConversationContext, SpanState
+from app.ledger.records import Summary
+from engine.errors import OctavoError
+from engine.kv.page_map import SpanKind
+from engine.model import ChatMessage
+
+
+@dataclass(frozen=True)
+class Run:
+    """Turns for which one summary is to stand.
+
+    Attributes:
+        turns: their indexes in the context, those included that a summary stands for now.
+        covers: the keys of their messages.
+        merged: keys of the summaries that it takes in.
+        prepared: a summary of just these, None where it is still to be written.
+    """
+
+    turns: tuple[int, ...]
+    covers: tuple[str, ...]
+    merged: frozenset[str] = frozenset()
+    prepared: Summary | None = None
+
+    def with_prepared(self, prepared: Sequence[Summary]) -> Run:
+        """Return the same with the first summary that covers just these turns."""
+        found = next((each for each in prepared if set(each.covers) == set(self.covers)), None)
+        return dataclasses.replace(self, prepared=found)
+
+
+@dataclass(frozen=True)
+class RunText:
+    """What a summary is to be written of, in what the model reads.
+
+    Attributes:
+        messages: all that is read, up to its last word. Summaries that a run takes in and that stand behind
+            it are one more message, without the words that follow them.
+        first: index of its first message; for a document of the one that ends with it.
+        covers: the keys of what the summary stands for.
+        num_turns: turns that these are; 0 for a document.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    first: int
+    covers: tuple[str, ...]
+    num_turns: int
+
+
+def run_text(context: ConversationContext, run: Run) -> RunText:
+    """Return where a run stands in the messages of its context."""
+    messages, covers = context.messages, set(run.covers)
+    own = [index for index, message in enumerate(messages) if message.key in covers]
+    stop = own[-1] + 1
+    behind = tuple(filter(None, (_merged_head(message, run.merged) for message in messages[stop : stop + 1])))
+    return RunText((*messages[:stop], *behind), own[0], run.covers, len(run.turns))
+
+
+def _merged_head(message: ChatMessage, merged: frozenset[str]) -> ChatMessage | None:
+    """Return a message up to the last of these summaries at its head, None where there is none."""
+    stop = max((each.stop for each in message.documents if each.key in merged), default=0)
+    return _cut(message, stop) if stop else None
+
+
+def text_of(context: ConversationContext, key: str) -> RunText:
+    """Return what a summary by hand is written of: the turn of a message, or a document alone.
+
+    Raises:
+        OctavoError: the model does not read it, or it waits for its answer.
+    """
+    index = context.items.turn_of.get(key)
+    if index is None:
+        raise OctavoError("This is no longer part of the conversation.")
+    if context.turns[index].state is not SpanState.IN_CONTEXT:
+        raise OctavoError("The model does not read this. Restore it first.")
+    if key in context.turns[index].keys:
+        return _turn_text(context, index)
+    return _document_text(context, key)
+
+
+def _turn_text(context: ConversationContext, index: int) -> RunText:
+    """Return a turn without the summaries of earlier ones at its head."""
+    turn = context.turns[index]
+    if turn.is_pending:
+        raise OctavoError("This turn waits for its answer. Summarize it when it is answered.")
+    text = run_text(context, Run((index,), turn.keys))
+    own = (_without_summaries(text.messages[text.first]), *text.messages[text.first + 1 :])
+    return dataclasses.replace(text, messages=(*text.messages[: text.first], *own))
+
+
+def _document_text(context: ConversationContext, key: str) -> RunText:
+    for index, message in enumerate(context.messages):
+        for document in message.documents:
+            if document.key == key:
+                cut = _cut(message, document.stop)
+                return RunText((*context.messages[:index], cut), index, (key,), 0)
+    raise OctavoError("The model does not read this document. Restore it first.")
+
+
+def _cut(message: ChatMessage, stop: int) -> ChatMessage:
+    """Return the head of a message up to the end of one of its documents."""
+    kept = tuple(each for each in message.documents if each.stop <= stop)
+    return dataclasses.replace(message, content=message.content[:stop], documents=kept)
+
+
+def _without_summaries(message: ChatMessage) -> ChatMessage:
+    """Return a message without the summaries at its head."""
+    kept = [each for each in message.documents if each.kind is not SpanKind.SUMMARY]
+    head = max((each.stop for each in message.documents if each.kind is SpanKind.SUMMARY), default=0)
+    words = message.content[head:].lstrip() if head else message.content
+    shift = len(message.content) - len(words)
+    moved = (dataclasses.replace(each, start=each.start - shift, stop=each.stop - shift) for each in kept)
+    return dataclasses.replace(message, content=words, documents=tuple(moved))
