@@ -37,6 +37,7 @@ class Palette:
         info, warning, danger and their `_soft`: text and background of notices.
         tier_hot, tier_warm, tier_cold, tier_disk: pages by precision; told apart without colour vision too.
         chart_weights, chart_cache, chart_rest, chart_idle, chart_open: what else takes memory.
+        span_system, span_document, span_turn, span_summary: what the context consists of.
     """
 
     window: str
@@ -73,6 +74,10 @@ class Palette:
     chart_rest: str
     chart_idle: str
     chart_open: str
+    span_system: str
+    span_document: str
+    span_turn: str
+    span_summary: str
 
     @classmethod
     @cache

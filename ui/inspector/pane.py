@@ -10,6 +10,7 @@ from app.profiles import Profile
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from ui.inspector.chat_settings import ChatSettings
+from ui.inspector.context.panel import ContextPanel
 from ui.inspector.memory.panel import MemoryPanel
 from ui.inspector.pages.panel import PagesPanel
 from ui.inspector.precision import PrecisionPanel
@@ -30,6 +31,7 @@ class InspectorPane(QWidget):
         tabs: the panels, one of them shown.
         chat: system prompt and sampling.
         precision: the KV precision.
+        context: what the model reads of the conversation.
         memory: what takes memory, and how short it is.
         pages: the pages of the KV cache.
     """
@@ -48,6 +50,8 @@ class InspectorPane(QWidget):
         self.tabs = PanelTabs()
         self.tabs.add("Chat", self.chat)
         self._precision_area = self.tabs.add("Precision", self.precision)
+        self.context = ContextPanel()
+        self.tabs.add("Context", self.context, fills=True)
         self.memory = MemoryPanel()
         self.tabs.add("Memory", self.memory)
         self.pages = PagesPanel()

@@ -32,7 +32,7 @@ class PanelTabs(QWidget):
         bar = QFrame()
         bar.setObjectName("tabs")
         self._bar = QHBoxLayout(bar)
-        self._bar.setContentsMargins(12, 6, 12, 0)
+        self._bar.setContentsMargins(10, 6, 10, 0)
         self._bar.setSpacing(4)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -41,14 +41,17 @@ class PanelTabs(QWidget):
         column.addWidget(self._stack, 1)
         self._group.idClicked.connect(self._show)
 
-    def add(self, title: str, panel: QWidget) -> QScrollArea:
-        """Add a panel behind the others and return the area that it scrolls in."""
+    def add(self, title: str, panel: QWidget, *, fills: bool = False) -> QScrollArea:
+        """Add a panel behind the others and return the area that it scrolls in.
+
+        One that `fills` it takes all the height there is; it scrolls only where that is not enough.
+        """
         contents = QWidget()
         contents.setObjectName("scrollContents")
         column = QVBoxLayout(contents)
         column.setContentsMargins(16, 12, 16, 16)
-        column.addWidget(panel)
-        column.addStretch(1)
+        column.addWidget(panel, int(fills))
+        column.addStretch(int(not fills))
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -61,7 +64,7 @@ class PanelTabs(QWidget):
         button.setChecked(number == 0)
         button.setAccessibleName(f"{title} panel")
         self._group.addButton(button, number)
-        self._bar.addWidget(button, 1)
+        self._bar.addWidget(button)  # as wide as its title needs: five of them just fit
         self._stack.addWidget(area)  # behind its title, as Tab follows the order of addition
         if number:
             self.setTabOrder(self._group.button(number - 1), button)

@@ -80,7 +80,7 @@ def named(pane: QWidget, kind: type, name: str) -> QWidget:
     )
 
 
-@pytest.mark.parametrize("panel", ["Chat", "Precision", "Memory", "Pages"])
+@pytest.mark.parametrize("panel", ["Chat", "Precision", "Context", "Memory", "Pages"])
 def test_nothing_is_wider_than_the_narrowest_pane(qtbot: QtBot, pane: InspectorPane, panel: str) -> None:
     Theme.current().set_choice("light")
     pane.set_held(HeldCache(1, KVSpec.parse("2; page=64"), USAGE), True)

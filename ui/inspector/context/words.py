@@ -1,0 +1,151 @@
+"""What is told of a context and of its rows, in words."""
+
+from __future__ import annotations
+
+from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
+from app.ledger.records import Summary, SummarySource
+from engine.wording import format_nbytes
+from ui.reading_time import short_duration
+
+KIND_WORDS = {
+    EntryKind.SYSTEM: "System",
+    EntryKind.DOCUMENT: "Documents",
+    EntryKind.TURN: "Turns",
+    EntryKind.SUMMARY: "Summaries",
+}
+"""The names of all rows of a kind together."""
+_STATE_TIPS = {
+    EntryState.IN_CONTEXT: "The model reads it.",
+    EntryState.UNREAD: "The model reads it with the next message.",
+    EntryState.SUMMARIZED: "The model reads the summary above in its place.",
+    EntryState.LEFT_OUT: "The model does not read it. It stays in the chat.",
+}
+_ON_DISK = "on disk"
+
+
+def takes_text(report: LedgerReport) -> str:
+    """Return what a context takes: `Takes 3,412 of 4,096 tokens, 31 MB`."""
+    if report.tokens is None:
+        return "Counting the tokens"
+    about = "about " if report.is_about else ""
+    limit = "" if report.limit_tokens is None else f" of {report.limit_tokens:,}"
+    nbytes = "" if report.nbytes is None else f", {_size(report.nbytes)}"
+    return f"Takes {about}{_tokens(report.tokens, limit)}{nbytes}"
+
+
+def beside_text(report: LedgerReport) -> str:
+    """Return the positions that are empty and the other versions, as far as there are any."""
+    parts = []
+    if report.empty_positions:
+        parts.append(_count(report.empty_positions, "empty position"))
+    if report.versions:
+        parts.append(f"{_count(report.versions, 'other version')}, {_size(report.versions_nbytes)}")
+    return " · ".join(parts)
+
+
+def beside_tip(report: LedgerReport) -> str:
+    """Return what empty positions and other versions are."""
+    lines = []
+    if report.empty_positions and report.next_position is not None and report.positions is not None:
+        lines.append(
+            f"{report.next_position:,} of the model's {report.positions:,} positions are used, "
+            f"{report.empty_positions:,} of them by text that left, so that what follows it need not be read "
+            "again. When they run out, the conversation is read again once."
+        )
+    if report.versions:
+        lines.append("Versions that you edited or had answered again share what they have in common.")
+    return "\n".join(lines)
+
+
+def tokens_text(entry: LedgerEntry) -> str:
+    """Return the tokens of a row as its number, `1,204` or `about 1,204`; nothing where that is unknown."""
+    if entry.tokens is None:
+        return ""
+    return f"{'about ' if entry.is_about else ''}{entry.tokens:,}"
+
+
+def state_text(entry: LedgerEntry) -> str:
+    """Return whether the model reads a row; of what is under its summary only whether it is on disk."""
+    return f"{entry.state.value}, {_ON_DISK}" if entry.is_on_disk else entry.state.value
+
+
+def figures_text(entry: LedgerEntry) -> str:
+    """Return the second line of a row: its state and its bytes."""
+    nbytes = "" if entry.nbytes is None else f" · {format_nbytes(entry.nbytes)}"
+    return f"{state_text(entry)}{nbytes}"
+
+
+def title_text(entry: LedgerEntry) -> str:
+    """Return the first line of a row."""
+    if entry.kind is EntryKind.TURN:
+        return f"{entry.number:,}. {entry.title}"
+    return entry.title or entry.kind.value
+
+
+def heat_text(entry: LedgerEntry) -> str:
+    """Return how much attention a row gets, nothing where that is not known."""
+    if entry.heat is None or entry.heat_rate is None:
+        return ""
+    share = "less than 0.1%" if entry.heat < 0.001 else f"{entry.heat:.1%}"
+    return f"Gets {share} of the attention, {entry.heat_rate:.1f} times the average for its length."
+
+
+def row_sentence(entry: LedgerEntry) -> str:
+    """Return a row to be read aloud: `Turn 12, What is the budget?, 120 tokens, summarized`."""
+    kind = f"Turn {entry.number:,}" if entry.kind is EntryKind.TURN else entry.kind.value
+    about = "about " if entry.is_about else ""
+    parts = [
+        kind,
+        entry.title if entry.title != kind else "",
+        "" if entry.tokens is None else f"{about}{_tokens(entry.tokens)}",
+        "" if entry.nbytes is None else format_nbytes(entry.nbytes),
+        state_text(entry),
+        "pinned" if entry.is_pinned else "",
+    ]
+    return ", ".join(part for part in parts if part)
+
+
+def tip_text(entry: LedgerEntry) -> str:
+    """Return all that is known of a row."""
+    about = "about " if entry.is_about else ""
+    nbytes = "" if entry.nbytes is None else f", {format_nbytes(entry.nbytes)}"
+    lines = [
+        title_text(entry),
+        "" if entry.tokens is None else f"Takes {about}{_tokens(entry.tokens)}{nbytes}.",
+        heat_text(entry),
+        _STATE_TIPS[entry.state],
+        "Its keys and values are on disk, so it comes back without being read." if entry.is_on_disk else "",
+        "Pinned: it stays when room is made." if entry.is_pinned else "",
+    ]
+    return "\n".join(line for line in lines if line)
+
+
+def cost_sentence(tokens: int | None, prefill_tps: float | None) -> str:
+    """Return what restoring costs: tokens to read, None where no model could say, and how fast it reads."""
+    if tokens is None:
+        return "Restored text is read with the next message."
+    if not tokens:
+        return "Restoring comes at once: nothing has to be read again."
+    time = f", {short_duration(tokens / prefill_tps)}" if prefill_tps else ""
+    return f"Restoring reads {_tokens(tokens)} again with the next message{time}."
+
+
+def author_text(summary: Summary) -> str:
+    """Return who wrote a summary, and of how much."""
+    of = f" It replaces {_tokens(summary.source_tokens)}." if summary.source_tokens else ""
+    if summary.source is SummarySource.MODEL:
+        return f"Written by {summary.model or 'the model'}.{of}"
+    return f"Sentences of the text itself.{of} {summary.note}".rstrip()
+
+
+def _tokens(count: int, of: str = "") -> str:
+    return f"{count:,}{of} token{'' if count == 1 and not of else 's'}"
+
+
+def _size(nbytes: int) -> str:
+    """Return bytes for people, not to be broken between number and unit."""
+    return format_nbytes(nbytes).replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
