@@ -11,7 +11,7 @@ _ALONE = re.compile(r"\s*(?:#{1,6}\s|\|)")
 """A heading or a row of a table."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 """Begins and ends lines of code."""
-_END = re.compile(r"[.!?…؟۔।]++[\"'”’»)\]]*+(?=\s)|[。！？｡]++[”’」』）]*+")
+_END = re.compile(r"(?<![.!?…؟۔।])[.!?…؟۔।]++[\"'”’»)\]]*+(?=\s)|[。！？｡]++[”’」』）]*+")
 _NOT_SPACE = re.compile(r"\S")
 _ABBREVIATION = re.compile(
     r"(?:^|[^\w])(?:\w|\d{1,2}|Dr|Prof|Mr|Mrs|Ms|St|Nr|No|Fig|Sec|Eq|vs|cf|bzw|ca|usw|vgl|Abs|Art|Sr|Sra"
