@@ -94,10 +94,10 @@ class Standing:
     """The decisions of a ledger on a path.
 
     Attributes:
-        turn_summaries: by the index of a turn, the summary that stands for it, in order.
+        turn_summaries: by the index of a turn, the summary that stands for it.
         document_summaries: by the key of a document of a turn that is read, the summary that stands for it.
         dropped_turns: indexes of the turns that are left out.
-        dropped_documents: keys of the documents that are left out, wherever.
+        dropped_documents: keys of the documents that are left out where no summary stands for them.
     """
 
     turn_summaries: Mapping[int, Summary]
@@ -132,5 +132,4 @@ def standing(items: PathItems, rows: LedgerRows) -> Standing:
     )
     unread = by_turn.keys() | dropped_turns
     by_document = {key: each for key, each in by_document.items() if items.turn_of[key] not in unread}
-    dropped_documents = frozenset(items.documents.keys() & dropped - by_document.keys())
-    return Standing(dict(sorted(by_turn.items())), by_document, dropped_turns, dropped_documents)
+    return Standing(by_turn, by_document, dropped_turns, frozenset(items.documents.keys() & dropped))

@@ -63,7 +63,9 @@ def waiting_summaries(items: PathItems, standing: Standing) -> tuple[Summary, ..
 
 def _ends(standing: Standing) -> dict[int, Summary]:
     """Return each summary by the last turn that it stands for, in order."""
-    last = {summary: index for index, summary in standing.turn_summaries.items()}
+    last: dict[Summary, int] = {}
+    for index, summary in standing.turn_summaries.items():
+        last[summary] = max(index, last.get(summary, index))
     return dict(sorted((index, summary) for summary, index in last.items()))
 
 
