@@ -52,7 +52,6 @@ def record(row: sqlite3.Row) -> Conversation:
         leaf_id=row["leaf_id"],
         draft=row["draft"],
         profile=_profile(row),
-        context_from=row["context_from"],
     )
 
 

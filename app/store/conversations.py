@@ -102,13 +102,6 @@ class ConversationStore:
                 (rows.profile_text(profile), name),
             )
 
-    def set_context_from(self, conversation_id: int, message_id: int | None) -> None:
-        """Let the model read a conversation from one of its messages on; None lets it read all."""
-        with self._connection.write() as db:
-            if message_id is not None:
-                messages.require_message(db, conversation_id, message_id)
-            rows.update(db, conversation_id, "context_from = ?", message_id)
-
     def ledger(self, conversation_id: int) -> LedgerRows:
         """Return what is stored of a conversation's context."""
         with self._connection.read() as db:

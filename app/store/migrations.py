@@ -126,6 +126,7 @@ def _profiles(db: sqlite_utils.Database) -> None:
 def _context(db: sqlite_utils.Database) -> None:
     # What cannot be read here is as if it were not there, so the values have no rules.
     # A key promises words, also to what is held of a conversation: ids of summaries are never used again.
+    # The model began to read at `context_from`: what is above that message was left out.
     db.executescript("""
         CREATE TABLE context_marks (
             conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
@@ -157,4 +158,15 @@ def _context(db: sqlite_utils.Database) -> None:
         CREATE TRIGGER summaries_kept BEFORE DELETE ON summaries
         WHEN EXISTS (SELECT 1 FROM conversations WHERE id = OLD.conversation_id)
         BEGIN SELECT RAISE (ABORT, 'summaries go only with their conversation'); END;
+
+        INSERT INTO context_marks (conversation_id, key, pinned, dropped)
+            WITH RECURSIVE above (conversation_id, id) AS (
+                SELECT conversations.id, messages.parent_id FROM conversations
+                JOIN messages ON messages.id = context_from AND messages.conversation_id = conversations.id
+                UNION
+                SELECT above.conversation_id, messages.parent_id FROM above JOIN messages USING (id)
+            )
+            SELECT conversation_id, 'm' || id, 0, 1 FROM above WHERE id IS NOT NULL;
+
+        ALTER TABLE conversations DROP COLUMN context_from;
     """)

@@ -85,7 +85,6 @@ class Conversation:
         leaf_id: the message that the conversation shows last, None while it is empty.
         draft: text that was typed and not sent.
         profile: how it is read and kept, None where that was never chosen.
-        context_from: the first message that the model still reads, None for all of them.
     """
 
     id: int
@@ -96,4 +95,3 @@ class Conversation:
     leaf_id: int | None
     draft: str
     profile: Profile | None
-    context_from: int | None

@@ -34,6 +34,7 @@ from app.store.salvage import ROLES, STATES, DamagedFile, Row, damaged_file
 log = logging.getLogger(__name__)
 
 _UNSOUND_TYPES: dict[str, tuple[type, ...]] = {"profile": (bytes,), "context_from": (bytes, str, float)}
+"""By column of a conversation, the second one of old files, types that it never had."""
 
 _OF_CONVERSATIONS = {"attachments", "context_marks", "summaries"}
 """Tables whose rows go with their conversation; an old schema lacks some."""

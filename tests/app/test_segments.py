@@ -18,6 +18,7 @@ from app.chat import ChatService, ReplyEnded, ReplySettings
 from app.chat import ReplyEvent as ChatEvent
 from app.document_prompt import document_ranges, message_text
 from app.documents.document import Document
+from app.ledger.records import LedgerRows
 from app.profiles import DocumentMode, Overflow
 from app.segment_progress import SegmentEvent, SegmentProgress
 from app.segment_prompts import notes_text
@@ -363,4 +364,4 @@ def test_old_turns_are_not_left_out_for_a_document_that_is_read_in_parts(
     first, _ = answered(store, talking, asked(store, "Hello?"), settings)
     row, _ = answered(store, talking, asked(store, "What hunts?", LONG, after=first), settings)
     assert row.stats is not None and (row.stats.left_out_turns, row.stats.segments > 0) == (0, True)
-    assert store.conversation(first.conversation_id).context_from is None
+    assert store.ledger(first.conversation_id) == LedgerRows()

@@ -294,16 +294,3 @@ def test_a_profile_is_replaced_in_all_conversations_that_have_it(store: Conversa
     store.undo_delete(second)
     profiles = [store.conversation(each).profile for each in (first, second, third, without)]
     assert profiles == [as_custom, as_custom, BUILT_IN[0], None]
-
-
-def test_the_beginning_of_the_context_is_one_of_the_conversations_messages(store: ConversationStore) -> None:
-    conversation_id, other_id = add_conversation(store, 2), add_conversation(store, 2)
-    leaf_id, foreign_id = store.conversation(conversation_id).leaf_id, store.conversation(other_id).leaf_id
-    assert store.conversation(conversation_id).context_from is None
-    store.set_context_from(conversation_id, leaf_id)
-    assert store.conversation(conversation_id).context_from == leaf_id
-    with pytest.raises(NotFoundError):
-        store.set_context_from(conversation_id, foreign_id)
-    assert store.conversation(conversation_id).context_from == leaf_id
-    store.set_context_from(conversation_id, None)
-    assert store.conversation(conversation_id).context_from is None

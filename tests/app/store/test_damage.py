@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from app.ledger.records import ContextChange, ItemMark
+from app.ledger.records import ContextChange, ItemMark, LedgerRows
 from app.store import db as opening
+from app.store.connection import create_file
 from app.store.conversations import ConversationStore
 from app.store.db import OpenReport, open_store
 from app.store.errors import DamagedStoreError
@@ -410,17 +411,27 @@ def test_no_damage_anywhere_stops_the_opening(db_path: Path, whole: list[str]) -
         assert len(set(whole) & set(all_texts(db_path))) > len(whole) // 3
 
 
-def test_settings_of_a_wrong_type_cost_a_conversation_neither_its_title_nor_its_draft(db_path: Path) -> None:
-    store = ConversationStore.open(db_path)
-    store.set_draft(store.create_conversation("Mine").id, "half a thought")
-    store.close()
+@pytest.mark.parametrize("version", ["old", "new"])
+def test_settings_of_a_wrong_type_cost_a_conversation_neither_its_title_nor_its_draft(
+    db_path: Path, version: str
+) -> None:
+    damage, last = "profile = x'ff00'", None
+    if version == "old":
+        damage, last = f"{damage}, context_from = 'none'", "003_context"
+    db_path.parent.mkdir()
+    create_file(db_path, CONVERSATIONS, stop_before=last)
     with closing(sqlite3.connect(db_path)) as conn, conn:  # as if the disk had changed the types
         conn.execute("PRAGMA writable_schema=ON")
         conn.execute("UPDATE sqlite_schema SET sql = replace(sql, 'STRICT', '') WHERE name = 'conversations'")
     with closing(sqlite3.connect(db_path)) as conn, conn:
-        conn.execute("UPDATE conversations SET profile = x'ff00', context_from = 'none'")
+        conn.execute(
+            """INSERT INTO conversations (title, draft, created_at, updated_at)
+               VALUES ('Mine', 'half', '1', '2')"""
+        )
+        conn.execute(f"UPDATE conversations SET {damage}")
     rescue_store(db_path, CONVERSATIONS)
     store = ConversationStore.open(db_path)
     (mine,) = store.conversations()
-    assert (mine.title, mine.draft, mine.profile, mine.context_from) == ("Mine", "half a thought", None, None)
+    assert (mine.title, mine.draft, mine.profile) == ("Mine", "half", None)
+    assert store.ledger(mine.id) == LedgerRows()
     store.close()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,8 @@ import pytest
 import sqlite_utils
 from sqlite_utils import Migrations
 
+from app.ledger.context import ConversationContext
+from app.ledger.records import ItemMark, LedgerRows
 from app.profiles import BUILT_IN, CUSTOM, DocumentMode, Overflow, Profile
 from app.store.backups import MAX_COPIES
 from app.store.connection import StoreConnection, create_file, migration_names
@@ -22,7 +25,7 @@ from app.store.records import MessageState
 from app.store.rescue import rescue_store
 from app.store.stray_pages import PAGE_NBYTES, schema_offsets
 from engine.kv.precision import KVSpec
-from tests.app.store.samples import add_chain, add_conversation
+from tests.app.store.samples import SUMMARY, add_chain, add_conversation
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = Path(__file__).parent / "schemas"
@@ -42,10 +45,11 @@ def rebuild_the_conversations(db: sqlite_utils.Database) -> None:
     db.executescript("""
         CREATE TABLE rebuilt (
             id INTEGER PRIMARY KEY AUTOINCREMENT, title TEXT, renamed, created_at, updated_at, pinned, draft,
-            leaf_id, deleted_at, profile, context_from
+            leaf_id, deleted_at, profile
         );
         INSERT INTO rebuilt SELECT * FROM conversations;
         DROP TRIGGER messages_kept;
+        DROP TRIGGER summaries_kept;
         DROP TABLE conversations;
         ALTER TABLE rebuilt RENAME TO conversations;
     """)
@@ -110,17 +114,74 @@ def test_a_file_of_every_older_version_opens_with_all_it_holds(db_path: Path, sc
     store.close()
 
 
-def test_profiles_and_the_beginning_of_the_context_are_kept_where_a_file_has_them(db_path: Path) -> None:
-    db_path.parent.mkdir()
+def opened_from(db_path: Path, schema: str) -> ConversationStore:
+    db_path.parent.mkdir(exist_ok=True)
     with closing(sqlite3.connect(db_path)) as conn:
-        conn.executescript((SCHEMAS / "002_profiles.sql").read_text())
+        conn.executescript((SCHEMAS / schema).read_text())
     store, _ = open_store(db_path)
+    return store
+
+
+@pytest.mark.parametrize("schema", ["002_profiles.sql", "003_context.sql"])
+def test_profiles_are_kept_where_a_file_has_them(db_path: Path, schema: str) -> None:
+    store = opened_from(db_path, schema)
     first, second = store.conversations()
     assert first.profile == Profile(
         CUSTOM, KVSpec.parse("k8v4; warm=2"), 8192, Overflow.DROP, DocumentMode.SEGMENTS
     )
-    assert first.context_from == 3
-    assert (second.profile, second.context_from) == (None, None)
+    assert second.profile is None
+    store.close()
+
+
+def test_what_stood_above_the_beginning_of_the_context_is_left_out(db_path: Path) -> None:
+    store = opened_from(db_path, "002_profiles.sql")
+    first, second = store.conversations()
+    assert store.ledger(first.id) == LedgerRows(
+        {"m1": ItemMark("m1", is_dropped=True), "m2": ItemMark("m2", is_dropped=True)}
+    )
+    assert first.leaf_id is not None
+    context = ConversationContext.of(store.path(first.leaf_id), store.ledger(first.id))
+    assert [message.key for message in context.messages] == ["m3", "m4", "m7"]
+    assert store.ledger(second.id) == LedgerRows()
+    assert [copy.name[:-17] for copy in copies_of(db_path)] == ["conversations.db.before-003-"]
+    store.close()
+
+
+@pytest.mark.parametrize("start", ["NULL", "8", "99", "-1", "1"])
+def test_a_context_that_begins_nowhere_on_its_path_is_whole(db_path: Path, start: str) -> None:
+    db_path.parent.mkdir()
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.executescript((SCHEMAS / "002_profiles.sql").read_text())
+        conn.execute(f"UPDATE conversations SET context_from = {start} WHERE id = 1")
+    store = ConversationStore.open(db_path)
+    assert store.ledger(1) == LedgerRows()
+    store.close()
+
+
+def test_a_long_context_is_left_out_whole(db_path: Path) -> None:
+    db_path.parent.mkdir()
+    create_file(db_path, CONVERSATIONS, stop_before="003_context")
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("INSERT INTO conversations (title, created_at, updated_at) VALUES ('Long', '1', '2')")
+    ids = add_chain(db_path, 1, 2000)
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("UPDATE conversations SET context_from = ?", (ids[-2],))
+    store = ConversationStore.open(db_path)
+    assert store.ledger(1).marks.keys() == {f"m{message_id}" for message_id in ids[:-2]}
+    store.close()
+
+
+def test_marks_and_summaries_are_kept_where_a_file_has_them(db_path: Path) -> None:
+    store = opened_from(db_path, "003_context.sql")
+    first, _ = store.conversations()
+    assert store.ledger(first.id) == LedgerRows(
+        {
+            "m1": ItemMark("m1", is_dropped=True),
+            "m2": ItemMark("m2", is_dropped=True),
+            "a1": ItemMark("a1", is_pinned=True),
+        },
+        (dataclasses.replace(SUMMARY, id=1, covers=("m1", "m2", "m3", "m4")),),
+    )
     store.close()
 
 
