@@ -13,14 +13,16 @@ def together(
     keys: Iterable[str],
     change: Callable[[ConversationContext, str], ContextChange],
 ) -> ContextChange:
-    """Return one change that does what `change` does with each of several items, one after another."""
+    """Return one change that does what `change` does with each of several items.
+
+    Each is found in the same context: what is done with one item never depends on what is done with another.
+    """
     marks: dict[str, ItemMark] = {}
     summaries: dict[int, SummaryState] = {}
     for key in keys:
         one = change(context, key)
         marks.update({mark.key: mark for mark in one.marks})
         summaries.update(one.summaries)
-        context = context.changed(one)
     return ContextChange(tuple(marks.values()), tuple(summaries.items()))
 
 

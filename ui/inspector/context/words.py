@@ -26,7 +26,7 @@ _ON_DISK = "on disk"
 def takes_text(report: LedgerReport) -> str:
     """Return what a context takes: `Takes 3,412 of 4,096 tokens, 31 MB`."""
     if report.tokens is None:
-        return "Counting the tokens"
+        return "The tokens are not counted"
     about = "about " if report.is_about else ""
     limit = "" if report.limit_tokens is None else f" of {report.limit_tokens:,}"
     nbytes = "" if report.nbytes is None else f", {_size(report.nbytes)}"
@@ -123,9 +123,9 @@ def tip_text(entry: LedgerEntry) -> str:
 def cost_sentence(tokens: int | None, prefill_tps: float | None) -> str:
     """Return what restoring costs: tokens to read, None where no model could say, and how fast it reads."""
     if tokens is None:
-        return "Restored text is read with the next message."
+        return "What is restored is read with the next message."
     if not tokens:
-        return "Restoring comes at once: nothing has to be read again."
+        return "Restoring costs nothing: it comes back at once."
     time = f", {short_duration(tokens / prefill_tps)}" if prefill_tps else ""
     return f"Restoring reads {_tokens(tokens)} again with the next message{time}."
 
