@@ -63,10 +63,12 @@ def describe_page(page_map: PageMap, index: int, span: TextSpan | None, decode: 
 
 
 def span_text(span: TextSpan | None) -> str:
-    """Return what a stretch of text is, with its title."""
+    """Return what a stretch of text is, with its title; `Summary of 3 turns` says both."""
     if span is None:
         return OTHER_TEXT
     kind = span.kind.value.capitalize()
+    if span.title.startswith(kind):
+        return span.title
     return f"{kind}: {span.title}" if span.title else kind
 
 

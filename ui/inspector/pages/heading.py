@@ -24,7 +24,7 @@ def paint_heading(painter: QPainter, rect: QRect, group: PageGroup) -> None:
     kind = OTHER_TEXT if group.span is None else group.span.kind.value.capitalize()
     painter.setPen(palette.color("text_muted"))
     painter.drawText(rect, middle, kind)
-    title = "" if group.span is None else group.span.title
+    title = "" if group.span is None else group.span.title.removeprefix(kind).lstrip()
     room = rect.adjusted(
         metrics.horizontalAdvance(kind) + _SPACE, 0, -metrics.horizontalAdvance(count) - _SPACE, 0
     )

@@ -84,8 +84,9 @@ def _spans(num_tokens: int) -> tuple[TextSpan, ...]:
         (0.01, SpanKind.SYSTEM, "The model's own"),
         (0.45, SpanKind.DOCUMENT, "Ecology of the barn owl, second edition.pdf"),
         (0.12, SpanKind.DOCUMENT, "notes.md"),
+        (0.02, SpanKind.SUMMARY, "Summary of 3 turns"),
         (0.02, SpanKind.USER, "What do barn owls hunt in winter, and how does that change their range?"),
-        (0.14, SpanKind.ASSISTANT, "Voles, mostly: in winter they"),
+        (0.12, SpanKind.ASSISTANT, "Voles, mostly: in winter they"),
         (0.04, SpanKind.USER, "And in summer?"),
         (0.22, SpanKind.ASSISTANT, ""),
     )

@@ -115,6 +115,8 @@ def test_a_short_text_is_shown_whole() -> None:
 
 def test_an_answer_that_is_being_written_has_only_its_kind() -> None:
     assert span_text(TextSpan(SpanKind.ASSISTANT, "", 0, 5)) == "Answer"
+    assert span_text(TextSpan(SpanKind.SUMMARY, "Summary of 3 turns", 0, 5)) == "Summary of 3 turns"
+    assert span_text(TextSpan(SpanKind.SUMMARY, "owls.pdf", 0, 5)) == "Summary: owls.pdf"
 
 
 def test_all_of_it_is_one_sentence_to_be_read_aloud() -> None:
