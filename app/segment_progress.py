@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.ledger.progress import SummaryProgress
 from engine.events import GenerationEvent, PrefillProgress
 
 
@@ -48,5 +49,5 @@ class SegmentProgress:
 
 
 SegmentEvent = GenerationEvent | SegmentProgress
-ReadingProgress = PrefillProgress | SegmentProgress
-"""How far what is to be answered has been read."""
+ReadingProgress = PrefillProgress | SegmentProgress | SummaryProgress
+"""How far what is to be answered has been read, or what comes before that."""

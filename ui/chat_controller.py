@@ -7,16 +7,18 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat import ReplySettings
+from app.reply_settings import ReplySettings
 from app.store.conversations import ConversationStore
 from ui.attachments import DraftAttachments
 from ui.chat.composer import Composer
 from ui.chat.view import ChatView
-from ui.context_budget import ContextBudget, ContextUse, context_note
+from ui.context_budget import ContextBudget
+from ui.context_use import ContextUse, context_note
 from ui.conversation_session import ConversationSession
 from ui.conversation_switcher import ConversationSwitcher
 from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
+from ui.next_reply import AS_SET, Once, reply_settings
 from ui.notifications import Notifications
 from ui.profiles.current import CurrentProfile
 from ui.refused_message import RefusedMessage
@@ -38,6 +40,7 @@ class ChatController(QObject):
         switcher: opens another one, begins one, deletes one.
         stream: the reply that is being written.
         attachments: the documents beside the message that is being written.
+        counts: the tokens of texts.
         refused: what did not fit, and what would.
 
     Signals:
@@ -68,9 +71,9 @@ class ChatController(QObject):
         self._composer = composer
         self._view = view
         self._refused = ""
-        self._counts = TokenCounts(self)
-        self._budget = ContextBudget(self._counts)
-        self.attachments = DraftAttachments(store, self._counts, self)
+        self.counts = TokenCounts(self)
+        self._budget = ContextBudget(self.counts)
+        self.attachments = DraftAttachments(store, self.counts, self)
         self.stream = ReplyStream(engine, self)
         self._unsaved = UnsavedReplies(store, self)
         self.session = ConversationSession(store, view, self.stream, self._unsaved, profile, self)
@@ -85,9 +88,9 @@ class ChatController(QObject):
         self._meter_timer.timeout.connect(self._refresh)
         self._connect_session(view)
         self._connect_composer(composer)
-        self._counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
+        self.counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
         self.refused = RefusedMessage(
-            composer.refusal, self.session, profile, self._is_free, self._send_anyway, self._answer, self
+            composer.refusal, self.session, profile, self._is_free, self._send_again, self._answer, self
         )
         self.refused.packed_weights_wanted.connect(self._load_packed)
         self.attachments.failed.connect(
@@ -104,7 +107,8 @@ class ChatController(QObject):
         engine.reply_unsaved.connect(self._unsaved.add)
         engine.reply_refused.connect(self.refused.show_unanswered)
         engine.reply_finished.connect(lambda message: self.refused.take_speed(message.stats))
-        engine.guard_acted.connect(self.session.follow_context)
+        engine.ledger_changed.connect(self.session.follow_ledger)
+        self.session.settle_wanted.connect(self._settle)
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
         engine.state_changed.connect(self._on_engine_state)
@@ -114,18 +118,18 @@ class ChatController(QObject):
         self.attachments.add(paths)
         self._composer.setFocus()
 
-    def send(self, text: str) -> None:
+    def send(self, text: str, once: Once = AS_SET) -> None:
         """Send the text with its documents, or say why not; nothing is lost then."""
         text = text.strip()
         refusal = self._check.refusal(text)
-        admission = None if refusal else self._check.admission(text)
+        admission = None if refusal or once.anyway else self._check.admission(text, once)
         if refusal:
             self._refuse(refusal)
         elif admission is not None:
             self.refused.show_unsent(admission)
             self._refresh()
         else:
-            self._send(text, anyway=False)
+            self._send(text, once)
 
     def save(self) -> None:
         """Save the draft and replies that are not saved yet.
@@ -140,15 +144,16 @@ class ChatController(QObject):
     def shut_down(self) -> None:
         """Stop what runs beside the engine."""
         self.attachments.stop()
-        self._counts.stop()
+        self.counts.stop()
 
     def _connect_session(self, view: ChatView) -> None:
         self.session.opened.connect(self._on_opened)
         self.session.path_changed.connect(self._refresh)
+        self.session.context_changed.connect(self._refresh)
         self.session.list_changed.connect(self.list_changed)
         self.switcher.list_changed.connect(self.list_changed)
         self.stream.busy_changed.connect(self._on_busy_changed)
-        self._counts.counted.connect(self._refresh)
+        self.counts.counted.connect(self._refresh)
         self.attachments.changed.connect(self._on_attachments)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
@@ -163,39 +168,24 @@ class ChatController(QObject):
         composer.attachment_removed.connect(self.attachments.remove)
         composer.encoding_changed.connect(self.attachments.set_encoding)
 
-    def _send(self, text: str, *, anyway: bool) -> None:
+    def _send(self, text: str, once: Once) -> None:
         ids = [attachment.id for attachment in self.attachments.attachments]
-        self.session.send(text, ids, self.reply_settings(anyway=anyway))
+        self.session.send(text, ids, self.reply_settings(once))
         self._composer.set_text("")
         self.attachments.taken()
 
-    def _send_anyway(self, anyway: bool) -> None:
-        """Send what is written once more; `anyway` though it does not fit."""
-        text = self._composer.text
-        if not anyway:
-            self.send(text)
-        elif refusal := self._check.refusal(text.strip()):
-            self._refuse(refusal)
-        else:
-            self._send(text.strip(), anyway=True)
+    def _send_again(self, once: Once) -> None:
+        """Send what is written once more, with what was chosen for it."""
+        self.send(self._composer.text, once)
 
-    def _answer(self, message_id: int, anyway: bool) -> None:
+    def _answer(self, message_id: int, once: Once) -> None:
         if self._is_free():
-            self.session.answer(message_id, self.reply_settings(anyway=anyway))
+            self.session.answer(message_id, self.reply_settings(once))
 
-    def reply_settings(self, *, anyway: bool = False) -> ReplySettings:
-        """Return how the next reply is to be written, with what is set now."""
+    def reply_settings(self, once: Once = AS_SET) -> ReplySettings:
+        """Return how the next reply is to be written, with what is set now; the profile is kept with it."""
         self._profile.keep()
-        settings, profile = self._settings.value, self._profile.value
-        return ReplySettings(
-            settings.sampling,
-            profile.kv,
-            settings.system_prompt,
-            profile.max_context,
-            profile.overflow,
-            profile.document_mode,
-            anyway,
-        )
+        return reply_settings(self._settings.value, self._profile.value, once)
 
     def _regenerate(self, message_id: int) -> None:
         if self._is_free():
@@ -210,7 +200,11 @@ class ChatController(QObject):
         if refusal:
             self._refuse(refusal)
         else:
-            self.session.read_all()
+            self.session.restore_all()
+
+    def _settle(self, conversation_id: int) -> None:
+        """Have given back what the model no longer reads, after the user changed the context."""
+        self._engine.settle(conversation_id, self.reply_settings())
 
     def _is_free(self) -> bool:
         """Return whether the engine can answer now; say why where it cannot."""
@@ -257,7 +251,7 @@ class ChatController(QObject):
         if self.refused.is_unsent:
             self.refused.forget()
         loaded = self._engine.loaded
-        self._counts.set_counter(loaded.counter if loaded is not None else None)
+        self.counts.set_counter(loaded.counter if loaded is not None else None)
         self._refresh()
 
     def _on_busy_changed(self) -> None:

@@ -2,84 +2,75 @@
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
-from app.chat import prompt_messages
-from app.document_prompt import document_ranges, message_text
-from app.profiles import DocumentMode, Overflow, Profile
-from app.store.records import Attachment, Message
-from engine.engine import LoadedModel
+from app.document_prompt import message_text
+from app.ledger.context import ConversationContext
+from app.ledger.planning import ContextRoom
+from app.ledger.run import Run, run_text
+from app.ledger.trimming import TokenMeasure, TrimPlan, plan_trim, release_order
+from app.profiles import DocumentMode, Overflow
+from app.reply_settings import ReplySettings, system_message
+from app.store.records import Attachment, Message, MessageState, Role
+from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
-from engine.reply_admission import MIN_ANSWER_TOKENS
-from engine.turns import KEPT_SHARE, turn_starts, without_turns
+from engine.requests import LoadedModel, PromptSize
+from ui.context_use import UNKNOWN, ContextUse
 from ui.token_counts import TokenCounts
+
+_RELEASING = (Overflow.SUMMARIZE, Overflow.DROP)
+_NEVER = datetime.fromtimestamp(0, UTC)
+_CHARACTERS_PER_TOKEN = 5
+"""A guess for texts that are being counted."""
 
 
 @dataclass(frozen=True)
-class ContextUse:
-    """Tokens of the next prompt by part; None while not all of it is counted.
+class Asked:
+    """What is to be answered next.
 
     Attributes:
-        history_tokens: the system prompt and the conversation so far, without what is left out.
-        text_tokens: the text being written.
-        attachment_tokens: its documents.
-        template_tokens: what the chat template puts around the text and its documents.
-        limit_tokens: what the context holds, None without a model.
-        fitting_tokens: what model and memory hold, whatever the limit that was set; None without a model.
-        model_tokens: what the model was made for; None without one.
-        left_out_turns: the oldest turns that are left out, so that the rest fits.
-        document_tokens: documents, those of the conversation so far included, that are read in parts where
-            they do not fit whole; 0 where they have to.
-        has_turns: whether anything was said in the conversation before.
+        context: what the model reads of the conversation so far.
+        text: the text being written.
+        attachments: its documents.
     """
 
-    history_tokens: int | None
-    text_tokens: int | None
-    attachment_tokens: int | None
-    template_tokens: int | None
-    limit_tokens: int | None
-    fitting_tokens: int | None = None
-    model_tokens: int | None = None
-    left_out_turns: int = 0
-    document_tokens: int = 0
-    has_turns: bool = True
+    context: ConversationContext
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
 
     @property
-    def used_tokens(self) -> int | None:
-        """Tokens of everything together."""
-        parts = (self.history_tokens, self.text_tokens, self.attachment_tokens, self.template_tokens)
-        return _sum(parts, 0)
+    def has_question(self) -> bool:
+        """Whether anything is being written."""
+        return bool(self.text or self.attachments)
 
     @property
-    def surplus_tokens(self) -> int:
-        """Tokens by which it does not fit, the least room for an answer counted; 0 when it fits."""
-        if self.read_tokens is None or self.limit_tokens is None:
-            return 0
-        return max(0, self.read_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
-
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether documents are read in parts, as not all fits whole."""
-        used, limit = self.used_tokens, self.limit_tokens
-        if used is None or limit is None:
-            return False
-        return self.document_tokens > 0 and used + MIN_ANSWER_TOKENS > limit
-
-    @property
-    def read_tokens(self) -> int | None:
-        """Tokens of everything that has to be read whole."""
-        if self.used_tokens is None or not self.is_in_parts:
-            return self.used_tokens
-        return self.used_tokens - self.document_tokens
-
-
-UNKNOWN = ContextUse(None, None, None, None, None)
+    def with_question(self) -> ConversationContext:
+        """The context with what is being written as its last turn, as it will be when that is sent."""
+        if not self.has_question:
+            return self.context
+        path = self.context.path
+        question = Message(
+            id=0,
+            conversation_id=0,
+            parent_id=path[-1].id if path else None,
+            role=Role.USER,
+            text=self.text,
+            created_at=_NEVER,
+            state=MessageState.COMPLETE,
+            attachments=self.attachments,
+            siblings=(0,),
+            stats=None,
+            model=None,
+            error=None,
+        )
+        return ConversationContext((*path, question), self.context.rows)
 
 
 class ContextBudget:
-    """Adds up the tokens of a conversation's path, of the text being written and of its documents."""
+    """Adds up the tokens of a conversation, of the text being written and of its documents."""
 
     def __init__(self, counts: TokenCounts) -> None:
         self._counts = counts
@@ -88,126 +79,163 @@ class ContextBudget:
         """Return the tokens of one document as the model reads it."""
         return self._counts.count(message_text("", [attachment]))
 
-    def use(
-        self,
-        path: Sequence[Message],
-        system_prompt: str,
-        text: str,
-        attachments: Sequence[Attachment],
-        loaded: LoadedModel | None,
-        profile: Profile,
-        answer_tokens: int,
-    ) -> ContextUse:
-        """Return what the next prompt takes of the loaded model's context.
-
-        Args:
-            path: the messages that the model still reads.
-            system_prompt: what comes before them.
-            text: the text being written.
-            attachments: its documents.
-            loaded: the model, None without one.
-            profile: precision, context limit, and whether old turns may be left out.
-            answer_tokens: the longest answer.
-        """
+    def estimate(
+        self, asked: Asked, settings: ReplySettings, loaded: LoadedModel | None
+    ) -> ContextEstimate | None:
+        """Return what tells the figures of the next prompt; None without a model to count with."""
         if loaded is None or not self._counts.available:
-            return UNKNOWN
-        history = prompt_messages(path, system_prompt)
-        asked = _Asked(self._counts, history, text, tuple(attachments), loaded, profile)
-        whole = asked.without(0)
-        if profile.overflow is not Overflow.DROP or whole.read_tokens is None:
-            return whole
-        limit = asked.limit_tokens
-        answer = max(MIN_ANSWER_TOKENS, min(answer_tokens, limit // 4))
-        if whole.read_tokens + answer <= limit:
-            return whole
-        return asked.without(asked.turns_beyond(KEPT_SHARE * limit))
+            return None
+        return ContextEstimate(self._counts, asked, settings, loaded)
 
+    def use(self, asked: Asked, settings: ReplySettings, loaded: LoadedModel | None) -> ContextUse:
+        """Return what the next prompt takes of the loaded model's context, None without one.
 
-@dataclass(frozen=True)
-class _Asked:
-    """What is to be answered, with a model and a profile."""
-
-    counts: TokenCounts
-    history: tuple[ChatMessage, ...]
-    text: str
-    attachments: tuple[Attachment, ...]
-    loaded: LoadedModel
-    profile: Profile
-
-    @property
-    def fitting_tokens(self) -> int:
-        return self.loaded.plan_at(self.profile.kv).fitting_tokens
-
-    @property
-    def limit_tokens(self) -> int:
-        most = self.profile.max_context
-        return self.fitting_tokens if most is None else min(self.fitting_tokens, most)
-
-    def without(self, num_turns: int) -> ContextUse:
-        """Return what it takes without so many of the oldest turns."""
-        rest = without_turns(self.history, num_turns)
-        has_system_prompt = bool(rest) and rest[0].role == "system"
-        num_messages = len(rest) - has_system_prompt
-        template = self.loaded.template
-        around = template.around(num_messages, has_system_prompt)
-        own = template.around(num_messages + 1, has_system_prompt) - around
-        return ContextUse(
-            _sum([self.counts.count(message.content) for message in rest], around),
-            self.counts.count(self.text),
-            _sum([self.counts.count(message_text("", [each])) for each in self.attachments], 0),
-            own if self.text or self.attachments else 0,
-            self.limit_tokens,
-            self.fitting_tokens,
-            self.loaded.info.context_tokens,
-            num_turns,
-            self._document_tokens(rest),
-            bool(turn_starts(self.history)),
-        )
-
-    def turns_beyond(self, most_tokens: float) -> int:
-        """Return the fewest turns to leave out for the rest to take at most so many tokens, at most all.
-
-        While nothing is being written, the last turn stays: it is the one that is answered.
+        Where turns are to be released first, that is what it takes without them, and with summaries in their
+        place that are as long as they can be.
         """
-        is_next = bool(self.text or self.attachments)
-        num_turns = max(0, len(turn_starts(self.history)) - (not is_next))
-        count = 1 + bisect.bisect_left(
-            range(1, num_turns), True, key=lambda turns: (self.without(turns).read_tokens or 0) <= most_tokens
-        )
-        return min(count, num_turns)
-
-    def _document_tokens(self, rest: Sequence[ChatMessage]) -> int:
-        """Return the tokens of all documents, as far as they are counted, where they may be read in parts."""
-        if self.profile.document_mode is not DocumentMode.SEGMENTS:
-            return 0
-        own = message_text(self.text, self.attachments)
-        messages = [*rest, ChatMessage("user", own, document_ranges(self.attachments))]
-        texts = [
-            message.content[document.start : document.stop]
-            for message in messages
-            for document in message.documents
-        ]
-        return sum(self.counts.count(text) or 0 for text in texts)
+        estimate = self.estimate(asked, settings, loaded)
+        if estimate is None:
+            return UNKNOWN
+        return estimate.trimmed() if settings.overflow in _RELEASING else estimate.whole
 
 
-def context_note(use: ContextUse, profile: Profile) -> str:
-    """Return what is to be said beside the meter: turns that are left out, or a limit beyond what fits.
+class ContextEstimate:
+    """What is asked, counted with a model and settings as the engine's thread will count it.
 
-    A limit beyond what the model was made for is none of memory's business.
+    Attributes:
+        context: what the model reads, the question included.
+        whole: what that takes.
+        settings: how it is answered.
+        loaded: the model.
     """
-    notes = []
-    if use.left_out_turns and not use.surplus_tokens:  # else nothing is sent that would leave them out
-        turns = "turn is" if use.left_out_turns == 1 else f"{use.left_out_turns} turns are"
-        notes.append(f"The oldest {turns} left out.")
-    if use.is_in_parts:
-        notes.append("Documents that do not fit whole are read in parts.")
-    wanted, fitting = profile.max_context, use.fitting_tokens
-    if wanted is not None and fitting is not None and fitting < min(wanted, use.model_tokens or wanted):
-        notes.append(f"Of the limit of {wanted:,} tokens, {fitting:,} fit into memory.")
-    return " ".join(notes)
+
+    def __init__(
+        self, counts: TokenCounts, asked: Asked, settings: ReplySettings, loaded: LoadedModel
+    ) -> None:
+        self._counts = counts
+        self._asked = asked
+        self.settings = settings
+        self.loaded = loaded
+        self._system = system_message(settings.system_prompt)
+        self._has_parts = settings.document_mode is DocumentMode.SEGMENTS
+        self._fitting_tokens = loaded.plan_at(settings.kv).fitting_tokens
+        most = settings.max_context
+        self._limit_tokens = self._fitting_tokens if most is None else min(self._fitting_tokens, most)
+        self.context = asked.with_question
+        self.whole = self._use(self.context, _sum([self._tokens(each) for each in self._read(self.context)]))
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a trim is due, as far as that is known."""
+        return self.whole.used_tokens is not None and self.room(self.context).is_due
+
+    def room(self, context: ConversationContext) -> ContextRoom:
+        """Return the room that there is for a context."""
+        size = PromptSize(self._prompt_tokens(context), self._limit_tokens, self._fitting_tokens)
+        return ContextRoom.of(size, self.loaded.info.context_tokens, self.settings)
+
+    def plan(self, context: ConversationContext, room: ContextRoom, *, summarizes: bool) -> TrimPlan | None:
+        """Return what brings a context down to what is kept; None where nothing may be released."""
+        return plan_trim(
+            context,
+            release_order(context, last=self._with_documents(context)),
+            TokenMeasure(self._prompt_tokens, self._run_tokens, self._about),
+            room.kept_tokens,
+            summarizes=summarizes,
+            enough_tokens=room.kept_tokens + room.margin_tokens,
+        )
+
+    def trimmed(self) -> ContextUse:
+        """Return what it takes after the trim that is due; `whole` where none is."""
+        plan = None
+        if self.is_due:
+            summarizes = self.settings.overflow is Overflow.SUMMARIZE
+            plan = self.plan(self.context, self.room(self.context), summarizes=summarizes)
+        if plan is None:
+            return self.whole
+        use = self._use(plan.context, sum(self._tokens_about(each) for each in self._read(plan.context)))
+        return dataclasses.replace(use, released_turns=len(plan.released))
+
+    def _use(self, context: ConversationContext, message_tokens: int | None) -> ContextUse:
+        """Return the parts of what a context takes whose messages have so many tokens."""
+        asked, has_system = self._asked, bool(self._system)
+        num_messages = len(context.messages)
+        template = self.loaded.template
+        around = template.around(num_messages, has_system)
+        own = around - template.around(num_messages - 1, has_system) if asked.has_question else 0
+        text = self._counts.count(asked.text)
+        documents = _sum([self._counts.count(message_text("", [each])) for each in asked.attachments])
+        history = None
+        if message_tokens is not None and text is not None and documents is not None:
+            history = message_tokens + around - own - text - documents
+        return ContextUse(
+            history,
+            text,
+            documents,
+            own,
+            self._limit_tokens,
+            self._fitting_tokens,
+            self.loaded.info.context_tokens,
+            document_tokens=self._document_tokens(context),
+            has_turns=bool(asked.context.turns),
+        )
+
+    def _read(self, context: ConversationContext) -> tuple[ChatMessage, ...]:
+        return (*self._system, *context.messages)
+
+    def _prompt_tokens(self, context: ConversationContext) -> int:
+        """Return about how many tokens a context has that must be read whole."""
+        around = self.loaded.template.around(len(context.messages), bool(self._system))
+        tokens = sum(self._tokens_about(each) for each in self._read(context))
+        return tokens + around - self._document_tokens(context)
+
+    def _run_tokens(self, context: ConversationContext, run: Run) -> int:
+        text = run_text(context, run)
+        return sum(self._tokens_about(each) for each in text.messages[text.first :])
+
+    def _with_documents(self, context: ConversationContext) -> set[int]:
+        """Return the turns whose documents are read in parts: they take little, and go last."""
+        if not self._has_parts:
+            return set()
+        return {
+            index
+            for index, turn in enumerate(context.turns)
+            if any(message.attachments for message in turn.messages)
+        }
+
+    def _document_tokens(self, context: ConversationContext) -> int:
+        """Return the tokens of all documents, as far as they are counted, where they may be read in parts."""
+        if not self._has_parts:
+            return 0
+        return sum(
+            self._counts.count(message.content[each.start : each.stop]) or 0
+            for message in context.messages
+            for each in message.documents
+            if each.kind is SpanKind.DOCUMENT
+        )
+
+    def _tokens(self, message: ChatMessage) -> int | None:
+        """Return the tokens of a message, None while not all of it is counted."""
+        return _sum([self._counts.count(text) for text in _pieces(message)])
+
+    def _tokens_about(self, message: ChatMessage) -> int:
+        return sum(self._about(text) for text in _pieces(message))
+
+    def _about(self, text: str) -> int:
+        """Return the tokens of a text, a guess until they are counted."""
+        counted = self._counts.count(text)
+        return len(text) // _CHARACTERS_PER_TOKEN if counted is None else counted
 
 
-def _sum(counts: Sequence[int | None], extra: int) -> int | None:
-    if any(count is None for count in counts):
-        return None
-    return sum(count or 0 for count in counts) + extra
+def _pieces(message: ChatMessage) -> Iterator[str]:
+    """Yield the texts of a message to be counted each by itself: a document is long, and always the same."""
+    end = 0
+    for each in message.documents:
+        yield message.content[end : each.start]
+        yield message.content[each.start : each.stop]
+        end = each.stop
+    yield message.content[end:]
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    return None if None in counts else sum(count or 0 for count in counts)

@@ -6,9 +6,10 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.chat import ChatService, ReplySettings
+from app.chat import ChatService
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import ContextChange
+from app.reply_settings import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
 from engine.cancel import CancelToken

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.chat import ReplySettings, conversation_context
-from app.ledger.records import ContextChange
+from app.ledger.actions import restore
+from app.ledger.changes import together
+from app.ledger.context import ConversationContext, SpanState
+from app.ledger.records import ContextChange, LedgerRows
+from app.reply_settings import ReplySettings
 from app.segment_progress import ReadingProgress
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message
-from engine.turns import turn_starts
 from ui.chat.view import ChatView
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.unsaved_replies import UnsavedReplies
-
-if TYPE_CHECKING:
-    from app.ledger.context import ConversationContext
 
 _PAGE = 50
 _DRAFT_DELAY_MS = 1000
@@ -34,7 +32,7 @@ class ConversationSession(QObject):
     Attributes:
         conversation_id: the open conversation, None before the first is opened.
         messages: its path from root to leaf, all of it.
-        context_from: the first message that the model still reads, None for all.
+        context: what the model reads of that path, and what not.
 
     Signals:
         opened: another conversation is open.
@@ -69,9 +67,8 @@ class ConversationSession(QObject):
         self._profile = profile
         self.conversation_id: int | None = None
         self.messages: list[Message] = []
-        self.context_from: int | None = None
+        self.context = ConversationContext((), LedgerRows())
         self.draft = ""
-        self._starts_afresh = False
         self._is_draft_saved = True
         self._is_draft_stuck = False
         self._draft_timer = QTimer(self)
@@ -96,15 +93,6 @@ class ConversationSession(QObject):
         """The last message of the path."""
         return self.messages[-1].id if self.messages else None
 
-    @property
-    def read_messages(self) -> list[Message]:
-        """The messages of the path that the model still reads; all of another path than the one it is of."""
-        if self._starts_afresh:
-            return []
-        ids = [message.id for message in self.messages]
-        start = ids.index(self.context_from) if self.context_from in ids else 0
-        return self.messages[start:]
-
     def open(self, conversation_id: int) -> None:
         """Show another conversation."""
         self.save_draft()
@@ -112,7 +100,6 @@ class ConversationSession(QObject):
         conversation = self._store.conversation(conversation_id)
         self.conversation_id = conversation_id
         self.draft = conversation.draft
-        self.context_from, self._starts_afresh = conversation.context_from, False
         self._profile.open(conversation)
         self._show_path(conversation.leaf_id)
         self.opened.emit()
@@ -128,8 +115,7 @@ class ConversationSession(QObject):
         self.messages.append(message)
         self._num_shown += 1
         self._view.append_message(message)
-        if self._starts_afresh:
-            self._begin_context(message.id)
+        self._show_context()
         self.path_changed.emit()
         self.list_changed.emit()
         self._stream.request(self.conversation_id, message.id, settings)
@@ -141,13 +127,6 @@ class ConversationSession(QObject):
         self._stream.request(self.conversation_id, message_id, settings)
 
     @property
-    def context(self) -> ConversationContext:
-        """What the model reads of the open path, and what not."""
-        from app.ledger.context import ConversationContext
-
-        return ConversationContext.of(self.messages, self._store.ledger(self.conversation_id or 0))
-
-    @property
     def can_undo_context(self) -> bool:
         """Whether the user has changed this conversation's context since the program started."""
         return bool(self._undoable.get(self.conversation_id or 0))
@@ -156,9 +135,13 @@ class ConversationSession(QObject):
         """Change what the model reads of the conversation, from the next message on; it can be undone."""
         assert self.conversation_id is not None
         inverse = self._store.change_context(self.conversation_id, change)
-        self._undoable.setdefault(self.conversation_id, []).append(inverse)
+        self.remember_undo(self.conversation_id, inverse)
         self._take_ledger()
         self.settle_wanted.emit(self.conversation_id)
+
+    def remember_undo(self, conversation_id: int, inverse: ContextChange) -> None:
+        """Let a change of a context that the engine's thread made for the user be undone by its inverse."""
+        self._undoable.setdefault(conversation_id, []).append(inverse)
 
     def undo_context(self) -> None:
         """Take the last change of the context back that the user made; nothing where there is none."""
@@ -174,45 +157,33 @@ class ConversationSession(QObject):
             self._take_ledger()
 
     def _take_ledger(self) -> None:
-        self.context_changed.emit()
-
-    def leave_out(self, num_turns: int) -> None:
-        """Let the model no longer read so many of the oldest turns that it still reads.
-
-        Where these are all there are, it reads on from the next message.
-        """
-        context = conversation_context(self.messages).read_from(self.context_from)
-        num_read = len(turn_starts(context.messages))
-        self._starts_afresh = num_turns >= num_read
-        if self._starts_afresh:
-            self.path_changed.emit()
-        else:
-            self._begin_context(context.without(num_turns).first_id)
-
-    def _begin_context(self, message_id: int | None) -> None:
-        assert self.conversation_id is not None
-        self._starts_afresh = False
-        self._store.set_context_from(self.conversation_id, message_id)
-        self.context_from = message_id
-        self._show_context()
-        self.path_changed.emit()
-
-    def read_all(self) -> None:
-        """Let the model read all of the conversation again, from the next message on."""
-        self._begin_context(None)
-
-    def follow_context(self) -> None:
-        """Take over from the store where the context begins, after turns were left out to make room."""
-        if self.conversation_id is None:
-            return
-        context_from = self._store.conversation(self.conversation_id).context_from
-        if context_from != self.context_from:
-            self.context_from = context_from
+        rows = self._store.ledger(self.conversation_id or 0)
+        if rows != self.context.rows:
+            self.context = ConversationContext(self.context.path, rows)
             self._show_context()
-            self.path_changed.emit()
+
+    @property
+    def restored_context(self) -> ConversationContext:
+        """The context as if the model read all of the path itself."""
+        return self.context.changed(self._restoring())
+
+    def restore_all(self) -> None:
+        """Let the model read all of the conversation itself again, from the next message on."""
+        self.change_context(self._restoring())
+
+    def _restoring(self) -> ContextChange:
+        """Return the change that brings back all that the model does not read."""
+        left_out = [span.key for span in self.context.spans if span.state is not SpanState.IN_CONTEXT]
+        return together(self.context, left_out, restore)
 
     def _show_context(self) -> None:
-        self._view.set_context_from(self.context_from, len(self.messages) - len(self.read_messages))
+        """Bring the context in line with the path, and what is shown with it."""
+        self.context = ConversationContext.of(self.messages, self.context.rows)
+        read = [turn for turn in self.context.turns if turn.state is SpanState.IN_CONTEXT]
+        left_out = [turn for turn in self.context.turns if turn.state is not SpanState.IN_CONTEXT]
+        first_id = read[0].messages[0].id if read else None
+        self._view.set_context_from(first_id, sum(len(turn.messages) for turn in left_out))
+        self.context_changed.emit()
 
     def regenerate(self, message_id: int, settings: ReplySettings) -> None:
         """Ask for another answer to the same question; the old one stays as its sibling."""
@@ -270,6 +241,7 @@ class ConversationSession(QObject):
                 dataclasses.replace(message, text="") if message.id == writing.id else message
                 for message in shown
             ]
+        self.context = ConversationContext((), self._store.ledger(self.conversation_id or 0))
         self._show_context()
         self._view.show_messages(shown, len(self.messages) > self._num_shown)
         if writing is not None and any(message.id == writing.id for message in shown):
@@ -299,7 +271,7 @@ class ConversationSession(QObject):
             self._num_shown += 1
             self._view.append_message(message)
             self._view.begin_stream(message.id)
-            self.follow_context()
+            self._show_context()
 
     def _on_text(self, text: str) -> None:
         if self.is_streaming:
@@ -313,6 +285,6 @@ class ConversationSession(QObject):
         if message.conversation_id == self.conversation_id:
             self.messages = [message if old.id == message.id else old for old in self.messages]
             self._view.finish_stream(message)
-            self.follow_context()
+            self._show_context()
             self.path_changed.emit()
         self.list_changed.emit()

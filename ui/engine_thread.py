@@ -13,9 +13,9 @@ from pathlib import Path
 
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Signal
 
-from app.chat import ReplySettings
 from app.ledger.records import ContextChange
 from app.paths import AppPaths
+from app.reply_settings import ReplySettings
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits

@@ -8,11 +8,13 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.chat import ChatService, ReplySettings
+from app.chat import ChatService
 from app.ledger.records import ContextChange
 from app.paths import AppPaths
+from app.reply_settings import ReplySettings
 from app.settings import DEFAULT_KV
 from app.store.conversations import ConversationStore
+from app.store.records import MessageState
 from engine.admission import AdmissionError
 from engine.backend import start_backend
 from engine.cancel import CancelToken
@@ -284,4 +286,6 @@ class EngineWorker(QThread):
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress, or that it does not fit."""
         self.state_changed.emit(EngineState.GENERATING)
-        self._replies.reply(conversation_id, leaf_id, settings, cancel)
+        message = self._replies.reply(conversation_id, leaf_id, settings, cancel)
+        if message is not None and message.state is not MessageState.FAILED:
+            self._context.after_reply(conversation_id, settings)

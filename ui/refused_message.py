@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from app.profiles import DocumentMode
+from app.profiles import DocumentMode, Overflow
 from engine.admission import (
     AdmissionError,
     Choice,
@@ -18,11 +18,13 @@ from engine.admission import (
     PackedWeights,
     ShorterContext,
     SmallerModel,
+    SummarizeTurns,
 )
 from engine.events import GenerationStats
 from ui.admission import RefusalPanel, confirm_anyway, risk_words
 from ui.conversation_session import ConversationSession
 from ui.engine_state import EngineState
+from ui.next_reply import AS_SET, Once
 from ui.profiles.current import CurrentProfile
 from ui.reading_time import duration_words, reading_s
 
@@ -61,11 +63,11 @@ class RefusedMessage(QObject):
         session: ConversationSession,
         profile: CurrentProfile,
         is_free: Callable[[], bool],
-        send: Callable[[bool], None],
-        answer: Callable[[int, bool], None],
+        send: Callable[[Once], None],
+        answer: Callable[[int, Once], None],
         parent: QObject | None = None,
     ) -> None:
-        """Make one that sends what is written with `send(anyway)`, and answers a message by `answer`.
+        """Make one that sends what is written with `send`, and answers a message by `answer`.
 
         `is_free` tells whether the engine can do either now, and says so where it cannot.
         """
@@ -166,8 +168,7 @@ class RefusedMessage(QObject):
             self._waits_for_load = self._session.conversation_id or 0, refused
             self.packed_weights_wanted.emit(choice.fitting_tokens)
             return
-        self._apply(choice)
-        self._try_again(refused, anyway=False)
+        self._try_again(refused, self._apply(choice))
 
     def follow_load(self, state: EngineState) -> None:
         """Try again what waits for the model, once it is loaded again; say it again where it is not."""
@@ -178,25 +179,29 @@ class RefusedMessage(QObject):
         self._waits_for_load = None
         conversation_id, refused = waiting
         if state is EngineState.READY and conversation_id == (self._session.conversation_id or 0):
-            self._try_again(refused, anyway=False)
+            self._try_again(refused, AS_SET)
         elif refused.leaf_id is not None:
             self._remember(conversation_id, refused)
 
-    def _apply(self, choice: Choice) -> None:
+    def _apply(self, choice: Choice) -> Once:
+        """Set what was chosen, or return it where it is for this message only."""
         match choice:
+            case SummarizeTurns():
+                return Once(overflow=Overflow.SUMMARIZE)
+            case DropTurns():
+                return Once(overflow=Overflow.DROP)
             case LowerPrecision(kv):
                 self._profile.update(kv=kv)
             case LongerContext(most) | ShorterContext(most):
                 self._profile.update(max_context=most)
             case InSegments():
                 self._profile.update(document_mode=DocumentMode.SEGMENTS)
-            case DropTurns(count):
-                self._session.leave_out(count)
+        return AS_SET
 
     def _on_again(self) -> None:
         refused = self._shown
         if refused is not None and self._is_free():
-            self._try_again(refused, anyway=False)
+            self._try_again(refused, AS_SET)
 
     def _on_anyway(self) -> None:
         refused = self._shown
@@ -204,11 +209,11 @@ class RefusedMessage(QObject):
             return
         risk = risk_words("The message", refused.error)
         if confirm_anyway(self._panel.window(), "Send anyway", risk, "Send anyway"):
-            self._try_again(refused, anyway=True)
+            self._try_again(refused, Once(anyway=True))
 
-    def _try_again(self, refused: _Refused, *, anyway: bool) -> None:
+    def _try_again(self, refused: _Refused, once: Once) -> None:
         self.forget()
         if refused.leaf_id is None:
-            self._send(anyway)
+            self._send(once)
         else:
-            self._answer(refused.leaf_id, anyway)
+            self._answer(refused.leaf_id, once)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
-from app.chat import ReplySettings
+from app.ledger.progress import SummaryProgress
+from app.reply_settings import ReplySettings
 from app.segment_progress import ReadingProgress
 from app.store.records import Message
 from ui.engine_thread import EngineThread
@@ -20,7 +21,7 @@ class ReplyStream(QObject):
         conversation_id: the conversation that waits for a reply or gets one, None when there is none.
         message: the reply's row as it was begun, None before that.
         text: what has been written so far.
-        prefill: how far the prompt is read, None before and after.
+        prefill: how far the prompt is read, or the summary is written before that, None before and after.
 
     Signals:
         busy_changed: `conversation_id` changed.
@@ -52,6 +53,7 @@ class ReplyStream(QObject):
         engine.state_changed.connect(self._on_state)
         engine.reply_started.connect(self._on_started)
         engine.prefill_progress.connect(self._on_prefill)
+        engine.summary_progress.connect(self._on_summary)
         engine.reply_finished.connect(self._on_finished)
 
     def request(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> None:
@@ -83,6 +85,12 @@ class ReplyStream(QObject):
     def _on_prefill(self, _message_id: int, progress: ReadingProgress) -> None:
         self.prefill = progress
         self.prefill_changed.emit(progress)
+
+    def _on_summary(self, conversation_id: int, progress: SummaryProgress | None) -> None:
+        """Show the summary that the reply waits for."""
+        is_own = conversation_id == self.conversation_id and self.message is not None
+        if is_own and progress is not None:
+            self._on_prefill(0, progress)
 
     def _drain(self) -> None:
         text = self._engine.take_text()

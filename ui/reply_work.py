@@ -6,8 +6,9 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 
-from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, ReplyStarted
+from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplyStarted
 from app.ledger.progress import ContextChanged, SummaryProgress
+from app.reply_settings import ReplySettings
 from app.segment_progress import SegmentProgress
 from app.store.records import Message
 from engine.admission import AdmissionError
@@ -88,7 +89,6 @@ class ReplyWork:
                     continue  # what is read may not be in hand yet
                 case SummaryProgress():
                     self._told.summary_progress.emit(conversation_id, event)
-                    continue
                 case ContextChanged():
                     self._told.ledger_changed.emit(conversation_id)
                 case CacheChanged():

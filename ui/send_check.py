@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from app.profiles import DocumentMode, Overflow, Profile
-from app.store.records import Message
+from app.ledger.asking import due_refusal, turn_choices
+from app.ledger.context import ConversationContext
+from app.profiles import DocumentMode, Overflow
+from app.reply_settings import ReplySettings
 from engine.admission import (
     AdmissionError,
     Choice,
-    DropTurns,
     InSegments,
     longer_context,
     num_segments,
@@ -22,10 +23,12 @@ from engine.planned_room import limit_of_plan, more_room, room_words
 from engine.remedies import as_sentence, remedies
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.attachments import DraftAttachments
-from ui.context_budget import ContextBudget, ContextUse
+from ui.context_budget import Asked, ContextBudget, ContextEstimate
+from ui.context_use import ContextUse
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
+from ui.next_reply import AS_SET, Once, reply_settings
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
@@ -75,7 +78,7 @@ class SendCheck:
 
     def use(self, text: str) -> ContextUse:
         """Return what `text` would take of the context, with its documents and the conversation before it."""
-        return self._use(text, self._profile.value)
+        return self._use(text, self._reply_settings())
 
     def surplus(self, text: str, use: ContextUse) -> str:
         """Return by how much `text` is too long and what helps; empty when it fits.
@@ -86,26 +89,37 @@ class SendCheck:
         is_next = bool(text or self._attachments.attachments)
         return str(admission) if admission is not None and (is_next or not self._session.is_streaming) else ""
 
-    def admission(self, text: str) -> AdmissionError | None:
-        """Return what would be refused for its length, with what would fit; None where it fits."""
-        use, loaded = self.use(text), self._engine.loaded
-        if loaded is None or not use.surplus_tokens or use.used_tokens is None or use.limit_tokens is None:
+    def admission(self, text: str, once: Once = AS_SET) -> AdmissionError | None:
+        """Return what would be refused for its length, with what would fit; None where it fits.
+
+        A profile that asks before turns leave the context refuses what fits still, too.
+        """
+        settings, loaded = self._reply_settings(once), self._engine.loaded
+        use, estimate = self._use(text, settings), self._estimate(text, settings)
+        if loaded is None or estimate is None or use.used_tokens is None:
             return None
-        profile, needed = self._profile.value, (use.read_tokens or 0) + MIN_ANSWER_TOKENS
-        plan = loaded.plan_at(profile.kv)
+        if use.surplus_tokens:
+            return self._surplus_refusal(text, use, estimate)
+        asks = settings.overflow is Overflow.ASK and estimate.is_due
+        return due_refusal(estimate, estimate.context) if asks else None
+
+    def _surplus_refusal(self, text: str, use: ContextUse, estimate: ContextEstimate) -> AdmissionError:
+        settings, loaded = estimate.settings, estimate.loaded
+        needed = (use.read_tokens or 0) + MIN_ANSWER_TOKENS
+        plan = loaded.plan_at(settings.kv)
         fits = needed <= plan.fitting_tokens  # a longer context is all that it takes
-        is_memory = not fits and needed <= min(loaded.info.context_tokens, profile.max_context or needed)
-        limit = limit_of_plan(loaded, profile.kv) if is_memory else None
-        choices = tuple(self._choices(text, use, needed, loaded))
+        is_memory = not fits and needed <= min(loaded.info.context_tokens, settings.max_context or needed)
+        limit = limit_of_plan(loaded, settings.kv) if is_memory else None
+        choices = tuple(self._choices(text, use, estimate))
         return AdmissionError(
             surplus_sentence(
                 use,
                 bool(self._attachments.attachments),
                 choices,
-                room_words(loaded, profile.kv, needed) if is_memory else "",
+                room_words(loaded, settings.kv, needed) if is_memory else "",
                 more_memory(limit) if is_memory else "",
             ),
-            needed_nbytes=kv_nbytes(loaded.info, loaded.backend, profile.kv, needed),
+            needed_nbytes=kv_nbytes(loaded.info, loaded.backend, settings.kv, needed),
             available_nbytes=plan.kv_budget_nbytes,
             choices=choices,
             can_override=not fits and needed <= loaded.info.context_tokens,
@@ -114,63 +128,59 @@ class SendCheck:
 
     def whole_refusal(self) -> str:
         """Return why the model cannot read all of the conversation again; empty when it can."""
-        path, profile = self._session.messages, self._profile.value
-        use = self._use("", profile, path)
-        whole = self._use("", dataclasses.replace(profile, overflow=Overflow.ASK), path)
-        if whole.used_tokens is None or whole.limit_tokens is None:
-            return "" if self._engine.loaded is not None else "Choose a model first."
-        if not use.left_out_turns and not use.surplus_tokens:
-            return ""
+        asked, settings = Asked(self._session.restored_context), self._reply_settings()
         loaded = self._engine.loaded
-        assert loaded is not None
-        ways = remedies(self._more_room(whole.used_tokens + MIN_ANSWER_TOKENS, loaded))
+        use = self._budget.use(asked, settings, loaded)
+        whole = self._budget.use(asked, dataclasses.replace(settings, overflow=Overflow.OFF), loaded)
+        if whole.used_tokens is None or whole.limit_tokens is None or loaded is None:
+            return "" if loaded is not None else "Choose a model first."
+        if not use.released_turns and not use.surplus_tokens:
+            return ""
+        ways = remedies(self._more_room(whole.used_tokens + MIN_ANSWER_TOKENS, settings, loaded))
         remedy = f" {as_sentence(ways)}" if ways else ""
         return (
             f"All of it has {whole.used_tokens:,} tokens, and the context holds {whole.limit_tokens:,} with "
             f"the answer.{remedy}"
         )
 
-    def _choices(
-        self, text: str, use: ContextUse, needed_tokens: int, loaded: LoadedModel
-    ) -> Iterator[Choice]:
+    def _choices(self, text: str, use: ContextUse, estimate: ContextEstimate) -> Iterator[Choice]:
         """Yield what would fit, the mildest first."""
-        profile, limit = self._profile.value, use.limit_tokens or 0
-        yield from self._more_room(needed_tokens, loaded)
+        settings = estimate.settings
+        yield from self._more_room((use.read_tokens or 0) + MIN_ANSWER_TOKENS, settings, estimate.loaded)
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
-        segments = num_segments(use.attachment_tokens or 0, own, limit)
-        in_parts = self._use(text, dataclasses.replace(profile, document_mode=DocumentMode.SEGMENTS))
+        segments = num_segments(use.attachment_tokens or 0, own, use.limit_tokens or 0)
+        in_parts = self._use(text, dataclasses.replace(settings, document_mode=DocumentMode.SEGMENTS))
         if segments and not in_parts.surplus_tokens:
             yield InSegments(segments, use.attachment_tokens or 0)
-        dropped = self._use(text, dataclasses.replace(profile, overflow=Overflow.DROP))
-        if dropped.left_out_turns and not dropped.surplus_tokens:
-            yield DropTurns(dropped.left_out_turns)
+        yield from turn_choices(estimate, estimate.context)
 
-    def _more_room(self, needed_tokens: int, loaded: LoadedModel) -> list[Choice]:
+    def _more_room(self, needed_tokens: int, settings: ReplySettings, loaded: LoadedModel) -> list[Choice]:
         """Return how the context holds so many tokens: with a longer limit, else with more room in memory."""
-        profile = self._profile.value
-        longer = longer_context(needed_tokens, loaded.plan_at(profile.kv).fitting_tokens)
+        longer = longer_context(needed_tokens, loaded.plan_at(settings.kv).fitting_tokens)
         if longer is not None:
             return [longer]
-        if needed_tokens > (profile.max_context or needed_tokens):
+        if needed_tokens > (settings.max_context or needed_tokens):
             return []
-        return list(more_room(loaded, profile.kv, needed_tokens))
+        return list(more_room(loaded, settings.kv, needed_tokens))
 
-    def _use(self, text: str, profile: Profile, path: Sequence[Message] | None = None) -> ContextUse:
-        """Return the use of a text at a profile; of a `path` given instead of the open one, without it."""
-        settings = self._settings.value
-        return self._budget.use(
-            self._path() if path is None else path,
-            settings.system_prompt,
-            text,
-            self._attachments.attachments if path is None else (),
-            self._engine.loaded,
-            profile,
-            settings.sampling.max_tokens,
-        )
+    def _use(self, text: str, settings: ReplySettings) -> ContextUse:
+        return self._budget.use(self._asked(text), settings, self._engine.loaded)
 
-    def _path(self) -> list[Message]:
-        """Return what is read of the open path, with what is written of a reply so far."""
-        path, writing = self._session.read_messages, self._stream.message
-        if writing is not None and path and path[-1].id == writing.id:
-            return [*path[:-1], dataclasses.replace(writing, text=self._stream.text)]
-        return path
+    def _estimate(self, text: str, settings: ReplySettings) -> ContextEstimate | None:
+        return self._budget.estimate(self._asked(text), settings, self._engine.loaded)
+
+    def _asked(self, text: str) -> Asked:
+        return Asked(self._context, text, tuple(self._attachments.attachments))
+
+    def _reply_settings(self, once: Once = AS_SET) -> ReplySettings:
+        return reply_settings(self._settings.value, self._profile.value, once)
+
+    @property
+    def _context(self) -> ConversationContext:
+        """What is read of the open path, with what is written of a reply so far."""
+        context, writing = self._session.context, self._stream.message
+        messages = self._session.messages
+        if writing is None or not messages or messages[-1].id != writing.id:
+            return context
+        written = dataclasses.replace(writing, text=self._stream.text)
+        return ConversationContext.of([*messages[:-1], written], context.rows)

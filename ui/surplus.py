@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from engine.admission import Choice
 from engine.remedies import as_sentence, remedies
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from ui.context_budget import ContextUse
+from ui.context_use import ContextUse
 
 
 def surplus_sentence(

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.profiles import BUILT_IN
+from app.profiles import BUILT_IN, Overflow
 from engine.admission import Choice, InSegments, LongerContext, LowerPrecision, PackedWeights
 from engine.kv.precision import KVSpec
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from ui.context_budget import ContextUse, context_note
+from ui.context_use import ContextUse, context_note
 from ui.surplus import surplus_sentence
 
 LIMIT = 8192
@@ -96,16 +96,16 @@ def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -
     )
 
 
-def test_nothing_is_called_left_out_where_the_rest_does_not_fit_either() -> None:
+def test_nothing_is_said_to_be_summarized_where_the_rest_does_not_fit_either() -> None:
     assert context_note(ContextUse(0, 9_000, 0, 0, LIMIT, LIMIT, LIMIT, 1), BUILT_IN[0]) == ""
 
 
 @pytest.mark.parametrize(
-    ("left_out", "fitting", "made_for", "note"),
+    ("released", "fitting", "made_for", "note"),
     [
         (0, 20_000, 32_768, ""),
-        (1, 20_000, 32_768, "The oldest turn is left out."),
-        (3, 20_000, 32_768, "The oldest 3 turns are left out."),
+        (1, 20_000, 32_768, "The oldest turn will be summarized first."),
+        (3, 20_000, 32_768, "The 3 oldest turns will be summarized first."),
         (0, 8_192, 8_192, ""),
         (0, 4_096, 8_192, "Of the limit of 12,288 tokens, 4,096 fit into memory."),
         (0, 8_192, 32_768, "Of the limit of 12,288 tokens, 8,192 fit into memory."),
@@ -113,16 +113,23 @@ def test_nothing_is_called_left_out_where_the_rest_does_not_fit_either() -> None
             2,
             8_192,
             32_768,
-            "The oldest 2 turns are left out. Of the limit of 12,288 tokens, 8,192 fit into memory.",
+            "The 2 oldest turns will be summarized first. "
+            "Of the limit of 12,288 tokens, 8,192 fit into memory.",
         ),
     ],
 )
-def test_what_is_left_out_and_a_limit_beyond_what_fits_are_said(
-    left_out: int, fitting: int, made_for: int, note: str
+def test_what_is_summarized_and_a_limit_beyond_what_fits_are_said(
+    released: int, fitting: int, made_for: int, note: str
 ) -> None:
     chat = BUILT_IN[0]
     limit = min(fitting, chat.max_context or fitting)
-    assert context_note(ContextUse(100, 10, 0, 0, limit, fitting, made_for, left_out), chat) == note
+    assert context_note(ContextUse(100, 10, 0, 0, limit, fitting, made_for, released), chat) == note
+
+
+def test_turns_that_the_profile_leaves_out_are_called_so() -> None:
+    dropping = dataclasses.replace(BUILT_IN[0], overflow=Overflow.DROP)
+    released = ContextUse(100, 10, 0, 0, LIMIT, LIMIT, LIMIT, 2)
+    assert context_note(released, dropping).startswith("The 2 oldest turns will be left out.")
 
 
 def test_documents_that_may_be_read_in_parts_are_no_surplus_and_are_not_counted_then() -> None:

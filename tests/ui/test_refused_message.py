@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.documents.document import Document
+from app.ledger.actions import drop
+from app.ledger.context import SpanState
 from app.profiles import BUILT_IN, DocumentMode, Overflow
 from app.store.records import Message, MessageState, Role
 from engine.admission import AdmissionError, LowerPrecision
@@ -42,7 +44,7 @@ def window(desk: Desk, tiny_folder: Path) -> MainWindow:
 def ask(window: MainWindow, qtbot: QtBot, text: str) -> None:
     window.composer.set_text(text)
     window.chat.session.set_draft(text)
-    qtbot.waitUntil(lambda: window.chat._check.use(text).used_tokens is not None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: window.chat._check.use(text.strip()).used_tokens is not None, timeout=WAIT_MS)
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
 
 
@@ -72,6 +74,11 @@ def offered(window: MainWindow) -> dict[str, QPushButton]:
     return {button.text(): button for button in buttons if not button.isHidden()}
 
 
+def states(window: MainWindow) -> list[SpanState]:
+    """Return what became of each turn of the open conversation."""
+    return [turn.state for turn in window.chat.session.context.turns]
+
+
 def said(window: MainWindow) -> str:
     return " ".join(label.text() for label in window.composer.refusal.findChildren(QLabel))
 
@@ -92,11 +99,9 @@ def test_a_long_conversation_is_refused_with_its_oldest_turns_to_leave_out_in_on
     wait_for_answer(window, qtbot)
     assert offered(window) == {}
     assert window.composer.text == ""
-    third_question = window.chat.session.messages[4]
-    conversation_id = window.chat.session.conversation_id
-    assert conversation_id is not None
-    assert window._store.conversation(conversation_id).context_from == third_question.id
+    assert states(window) == [SpanState.DROPPED] * 2 + [SpanState.IN_CONTEXT] * 2
     assert len(window.chat.session.messages) == 8
+    assert window.profile.value.overflow is Overflow.ASK  # it was for that message only
 
 
 def test_a_limit_that_was_set_is_made_longer_in_one_click_where_that_fits(
@@ -127,9 +132,8 @@ def test_a_profile_that_drops_old_turns_refuses_no_long_conversation_and_says_wh
     assert offered(window) == {}
     qtbot.waitUntil(lambda: len(replies(window)) == 4, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
-    left_out = window.chat.session.messages.index(window.chat.session.read_messages[0]) // 2
-    assert announced == f"The oldest {left_out} turns are left out."
-    assert left_out == 2
+    assert announced == "The 2 oldest turns will be left out."
+    assert states(window).count(SpanState.DROPPED) == 2
 
 
 def test_a_limit_beyond_what_fits_into_memory_is_said_beside_the_meter_and_kept(
@@ -218,17 +222,19 @@ def test_a_refusal_of_the_engine_is_shown_in_its_conversation_and_answered_after
 def test_all_is_read_again_only_where_it_fits(window: MainWindow, qtbot: QtBot) -> None:
     window.profile.update(max_context=1_024)
     talk(window, qtbot, 3, 250)
-    window.chat.session.leave_out(1)
-    assert window.chat.session.context_from is not None
+    session = window.chat.session
+    session.change_context(drop(session.context, session.context.turns[0].keys[0]))
+    assert session.context.left_out_turns == 1
     window.profile.update(max_context=512)
     window.view.read_all_requested.emit()
-    assert window.chat.session.context_from is not None
+    assert session.context.left_out_turns == 1
     hint = window.composer._hint_line.text()
     assert "the context holds 512" in hint and hint.endswith("Allow a longer context.")
     window.profile.update(max_context=None)
     window.view.read_all_requested.emit()
-    assert window.chat.session.context_from is None
-    assert window._store.conversations()[0].context_from is None
+    assert session.context.left_out_turns == 0
+    assert session.conversation_id is not None
+    assert window._store.ledger(session.conversation_id) == session.context.rows
 
 
 def test_a_conversation_begins_with_the_profile_that_was_chosen_last(
@@ -308,8 +314,7 @@ def test_all_old_turns_can_be_left_out_for_a_message_that_fits_alone(
     offered(window)["Leave out the oldest turn"].click()
     qtbot.waitUntil(lambda: len(replies(window)) == 2, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
-    session = window.chat.session
-    assert session.read_messages == session.messages[2:]
+    assert states(window) == [SpanState.DROPPED, SpanState.IN_CONTEXT]
     line = window.view.findChild(LeftOutLine)
     assert line.isVisibleTo(window.view)
     assert "2 messages above" in line.findChild(QLabel).text()
@@ -364,7 +369,7 @@ def test_the_model_is_loaded_again_with_packed_weights_in_one_click_and_then_ans
 ) -> None:
     # What this process takes beside so small a model changes by more than that.
     monkeypatch.setattr("engine.engine.taken_nbytes", lambda: 0)
-    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: 1 << 30)
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 1 << 30)
     folder = write_folder(tmp_path / "packed", bits=4, max_position_embeddings=POSITIONS)
     window = desk.open_with_model(folder, SHORT)
     loaded = window._engine.loaded
@@ -395,5 +400,5 @@ def test_a_refused_first_message_is_counted_and_no_turn_is_called_left_out(
     window.chat.switcher.open(conversation.id)
     qtbot.waitUntil(lambda: window.chat._check.use("").used_tokens is not None, timeout=WAIT_MS)
     use = window.chat._check.use("")
-    assert (use.used_tokens or 0) > 3_000 and use.left_out_turns == 0
+    assert (use.used_tokens or 0) > 3_000 and use.released_turns == 0
     assert "left out" not in window.composer._note.text()

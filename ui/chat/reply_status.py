@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.segment_progress import ReadingProgress, SegmentProgress
+from app.segment_progress import ReadingProgress
 from app.store.records import Message, MessageState
-from engine.events import GenerationStats, StopReason
+from engine.events import GenerationStats, PrefillProgress, StopReason
 
 _STOP_WORDS = {
     StopReason.END: "end",
@@ -48,8 +48,9 @@ def state_text(message: Message) -> str:
 def prefill_text(progress: ReadingProgress) -> str:
     """Return how far the prompt is read, such as `Reading 1,200 of 6,031 tokens (reused 0)`.
 
-    Where documents are read in parts, the part is what counts: `Reading part 3 of 12`.
+    Where documents are read in parts, the part is what counts: `Reading part 3 of 12`; where old turns are
+    summarized first, that: `Summarizing 6 turns`.
     """
-    if isinstance(progress, SegmentProgress):
-        return progress.words
-    return f"Reading {progress.done:,} of {progress.total:,} tokens (reused {progress.reused:,})"
+    if isinstance(progress, PrefillProgress):
+        return f"Reading {progress.done:,} of {progress.total:,} tokens (reused {progress.reused:,})"
+    return progress.words

@@ -1,0 +1,87 @@
+"""What the next message takes of the context, part by part, and what is said of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.profiles import Overflow, Profile
+from engine.reply_admission import MIN_ANSWER_TOKENS
+
+
+@dataclass(frozen=True)
+class ContextUse:
+    """Tokens of the next prompt by part; None while not all of it is counted.
+
+    Attributes:
+        history_tokens: the system prompt and what the model reads of the conversation so far.
+        text_tokens: the text being written.
+        attachment_tokens: its documents.
+        template_tokens: what the chat template puts around the text and its documents.
+        limit_tokens: what the context holds, None without a model.
+        fitting_tokens: what model and memory hold, whatever the limit that was set; None without a model.
+        model_tokens: what the model was made for; None without one.
+        released_turns: turns that are summarized or left out first, so that the rest fits.
+        document_tokens: documents, those of the conversation so far included, that are read in parts where
+            they do not fit whole; 0 where they have to.
+        has_turns: whether anything was said in the conversation before.
+    """
+
+    history_tokens: int | None
+    text_tokens: int | None
+    attachment_tokens: int | None
+    template_tokens: int | None
+    limit_tokens: int | None
+    fitting_tokens: int | None = None
+    model_tokens: int | None = None
+    released_turns: int = 0
+    document_tokens: int = 0
+    has_turns: bool = True
+
+    @property
+    def used_tokens(self) -> int | None:
+        """Tokens of everything together."""
+        parts = (self.history_tokens, self.text_tokens, self.attachment_tokens, self.template_tokens)
+        return None if None in parts else sum(part or 0 for part in parts)
+
+    @property
+    def surplus_tokens(self) -> int:
+        """Tokens by which it does not fit, the least room for an answer counted; 0 when it fits."""
+        if self.read_tokens is None or self.limit_tokens is None:
+            return 0
+        return max(0, self.read_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
+
+    @property
+    def is_in_parts(self) -> bool:
+        """Whether documents are read in parts, as not all fits whole."""
+        used, limit = self.used_tokens, self.limit_tokens
+        if used is None or limit is None:
+            return False
+        return self.document_tokens > 0 and used + MIN_ANSWER_TOKENS > limit
+
+    @property
+    def read_tokens(self) -> int | None:
+        """Tokens of everything that has to be read whole."""
+        if self.used_tokens is None or not self.is_in_parts:
+            return self.used_tokens
+        return self.used_tokens - self.document_tokens
+
+
+UNKNOWN = ContextUse(None, None, None, None, None)
+
+
+def context_note(use: ContextUse, profile: Profile) -> str:
+    """Return what is to be said beside the meter: turns that are released, or a limit beyond what fits.
+
+    A limit beyond what the model was made for is none of memory's business.
+    """
+    notes = []
+    if use.released_turns and not use.surplus_tokens:  # else nothing is sent that would release them
+        turns = "oldest turn" if use.released_turns == 1 else f"{use.released_turns} oldest turns"
+        what = "summarized first" if profile.overflow is Overflow.SUMMARIZE else "left out"
+        notes.append(f"The {turns} will be {what}.")
+    if use.is_in_parts:
+        notes.append("Documents that do not fit whole are read in parts.")
+    wanted, fitting = profile.max_context, use.fitting_tokens
+    if wanted is not None and fitting is not None and fitting < min(wanted, use.model_tokens or wanted):
+        notes.append(f"Of the limit of {wanted:,} tokens, {fitting:,} fit into memory.")
+    return " ".join(notes)
