@@ -175,16 +175,6 @@ class Engine:
         """
         self._require_session().publish(Phase.PREFILL)
 
-    def turns_to_leave_out(self, request: GenerationRequest) -> int:
-        """Return how many of the oldest turns of a request to leave out, so that the rest fits; 0 for none.
-
-        Then the rest takes at most 60 % of the context, so that this is not due again with the next turn.
-
-        Raises:
-            ModelError: no model is loaded.
-        """
-        return self._require_session().turns_to_leave_out(request)
-
     def generate(
         self,
         request: GenerationRequest,

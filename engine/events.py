@@ -117,17 +117,6 @@ class CacheChanged:
 
 
 @dataclass(frozen=True)
-class TurnsLeftOut:
-    """The oldest turns left the context in the middle of a reply: so many turns and tokens of its prompt.
-
-    The next reply is to be asked without them.
-    """
-
-    num_turns: int
-    num_tokens: int
-
-
-@dataclass(frozen=True)
 class ContextShortened:
     """Memory was short, and `GenerationRequest.shorter` is what the reply goes on with.
 
@@ -145,6 +134,4 @@ class Finished:
     stats: GenerationStats
 
 
-GenerationEvent = (
-    PrefillProgress | Token | CacheChanged | GuardAction | TurnsLeftOut | ContextShortened | Finished
-)
+GenerationEvent = PrefillProgress | Token | CacheChanged | GuardAction | ContextShortened | Finished

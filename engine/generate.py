@@ -22,14 +22,15 @@ from engine.choosing import REPETITION_WINDOW_TOKENS, make_processors, make_samp
 from engine.errors import Cancelled, ModelError
 from engine.events import (
     CacheChanged,
+    ContextShortened,
     Finished,
     GenerationEvent,
     GenerationStats,
     PrefillProgress,
     StopReason,
     Token,
-    TurnsLeftOut,
 )
+from engine.extending import Brought
 from engine.figures import Phase
 from engine.guard import GuardAction
 from engine.kv.cache import SequenceCache
@@ -50,15 +51,17 @@ PUBLISH_EVERY_TOKENS = 16
 PAUSE_POLL_S = 0.2
 """How often a reply that waits for memory looks whether there is some."""
 
-Between = CacheChanged | GuardAction | TurnsLeftOut
+Between = CacheChanged | GuardAction | ContextShortened
 """What may be told between two chunks or tokens."""
+BringInLine = Callable[[PromptReader], Generator[GenerationEvent, None, Brought]]
+"""Makes what a cache holds a beginning of the prompt, with a reader for what is read on the way."""
 
 
 class Generation:
     """One reply: reads a prompt into a cache and decodes from it.
 
-    The cache must hold fewer tokens than the prompt and only such as the prompt begins with; they are not
-    read again.
+    The cache must hold fewer tokens than the prompt and only such as the prompt begins with, at first or once
+    it is brought in line; they are not read again.
 
     Args:
         model: what answers.
@@ -68,6 +71,7 @@ class Generation:
         limit_tokens: the context, prompt and answer together; must exceed the prompt.
         cancel: is looked at between tokens and chunks, and within what takes long.
         wanted_kv: tells the precision that is wanted now; without it the cache's own stays.
+        bring_in_line: is called first, where the cache holds something else.
         relief: gives memory back when the guard says so.
         publish: publishes the figures of the engine with what the reply is doing.
     """
@@ -82,6 +86,7 @@ class Generation:
         limit_tokens: int,
         cancel: CancelToken,
         wanted_kv: Callable[[], KVSpec] | None = None,
+        bring_in_line: BringInLine | None = None,
         relief: ReplyRelief | None = None,
         publish: Callable[[Phase], None] = lambda phase: None,
     ) -> None:
@@ -97,8 +102,10 @@ class Generation:
         self._processors = make_processors(sampling)
         self._recent = mx.array(self._prompt[-REPETITION_WINDOW_TOKENS:])
         self._reader = PromptReader(model, cache, cancel)
+        self._bring_in_line = bring_in_line
         self._relief = relief
         self._reused_tokens = cache.num_tokens
+        self._reread_note: str | None = None
         self._completion_tokens = 0
         self._last_token = self._prompt[-1]
         self._seen_kv = cache.spec
@@ -110,12 +117,21 @@ class Generation:
         mx.random.seed(secrets.randbits(32) if self._sampling.seed is None else self._sampling.seed)
         with self._reader.watching():
             try:
+                yield from self._begin()
                 yield from self._prefill()
                 reason = yield from self._decode()
             except Cancelled:
                 self._reader.align()
                 reason = StopReason.STOPPED
         yield Finished(self._stats(reason))
+
+    def _begin(self) -> Iterator[GenerationEvent]:
+        if self._bring_in_line is None:
+            return
+        self._publish(Phase.PREFILL)
+        self._reused_tokens = 0
+        brought = yield from self._bring_in_line(self._reader)
+        self._reused_tokens, self._reread_note = brought.kept_tokens, brought.note or None
 
     def _prefill(self) -> Iterator[PrefillProgress | Between]:
         yield self._progress()
@@ -177,10 +193,11 @@ class Generation:
         for action in relief.follow(self._reader.chunks, self._prompt, self._cancel.check):
             acted = True
             yield action
-        for cut in relief.take_cuts():
-            self._reused_tokens -= max(0, min(self._reused_tokens, cut.stop) - cut.start)
-            del self._prompt[cut.start : cut.stop]
-            yield TurnsLeftOut(cut.num_turns, cut.stop - cut.start)
+        if cuts := relief.take_cuts():
+            for cut in reversed(cuts):
+                self._reused_tokens -= max(0, min(self._reused_tokens, cut.stop) - cut.start)
+                del self._prompt[cut.start : cut.stop]
+            yield ContextShortened(sum(map(len, cuts)))
         if acted:
             yield self._cache_changed()
 
@@ -293,4 +310,5 @@ class Generation:
             peak_nbytes=mx.get_peak_memory(),
             stop_reason=reason,
             kv_note=self._cache.note,
+            reread_note=self._reread_note,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import SpanKind, TextSpan
@@ -108,14 +108,22 @@ class HeldContext:
         self._spans = tuple(between(self._spans, 0, self.cache.num_tokens))
         self._num_named = self.cache.num_tokens
 
-    def fork(self) -> HeldContext:
-        """Return a context of its own that shares all pages.
+    def pin(self, keys: Collection[str]) -> bool:
+        """Let pages with text of these keys, and of no others, be a tier higher; return whether that is new.
+
+        It may be text that is yet to be read. Pages that are pinned by hand stay so.
+        """
+        self._name_all()
+        return self.cache.pin_text((span.start, span.stop) for span in self._spans if span.key in keys)
+
+    def fork(self, *, is_aside: bool = False) -> HeldContext:
+        """Return a context of its own that shares all pages; see `SequenceCache.fork` for an aside.
 
         Raises:
             OctavoError: some layers are not paged.
         """
         self._name_all()
-        other = HeldContext(self.cache.fork(), self._spans)
+        other = HeldContext(self.cache.fork(is_aside=is_aside), self._spans)
         other._num_named, other._answer_key = self._num_named, self._answer_key
         return other
 

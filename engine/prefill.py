@@ -44,9 +44,24 @@ class PromptReader:
 
     def read_chunk(self, tokens: Sequence[int]) -> None:
         """Read as many of `tokens`, which follow what the cache holds, as one pass takes."""
-        chunk = tokens[: self.chunks.after(self._cache.num_tokens)]
+        self._read_chunk(self._cache, tokens)
+
+    def read_into(self, head: SequenceCache, tokens: Sequence[int]) -> Iterator[CacheChanged]:
+        """Read tokens into a fork of the cache, chunk by chunk; yield the figures of the cache after each.
+
+        Raises:
+            Cancelled: some tokens were read, or a pass was left between two layers.
+        """
+        start = head.num_tokens
+        while (done := head.num_tokens - start) < len(tokens):
+            self._cancel.check()
+            self._read_chunk(head, tokens[done:])
+            yield CacheChanged(self._cache.spec, self._cache.usage())
+
+    def _read_chunk(self, cache: SequenceCache, tokens: Sequence[int]) -> None:
+        chunk = tokens[: self.chunks.after(cache.num_tokens)]
         started_s = time.perf_counter()
-        self._cache.read(chunk)
+        cache.read(chunk)
         self.read_tokens += len(chunk)
         self.chunks.adapt(len(chunk), time.perf_counter() - started_s)
         self.checks_layers = self.chunks.takes_long

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
+from engine.errors import Cancelled
 from engine.guard import Guard, GuardAction, GuardStep
 from engine.held import HeldSequences
+from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.memory_linux import trim_heap
 from engine.prefill_chunks import ChunkSize
-from engine.turns import Cut, TurnTrimmer
+from engine.shortening import Shortening
 from engine.wording import format_nbytes
 
 log = logging.getLogger(__name__)
@@ -87,30 +89,30 @@ def _told(step: GuardStep, is_end: bool, reason: str, done: Done | None) -> Iter
 
 
 class ReplyRelief:
-    """The ladder in a reply: what its cache, its chunks and its old turns can give.
+    """The ladder in a reply: what its cache, its chunks and its old text can give.
 
     Args:
         guard: says how high.
-        cache: the conversation that is answered.
+        context: the conversation that is answered.
         held: the conversations, of which others can leave memory.
-        trimmer: finds its oldest turns; None where they must stay.
+        shortening: takes text out of it; None where all must stay.
     """
 
     def __init__(
-        self, guard: Guard | None, cache: SequenceCache, held: HeldSequences, trimmer: TurnTrimmer | None
+        self, guard: Guard | None, context: HeldContext, held: HeldSequences, shortening: Shortening | None
     ) -> None:
         self._guard = guard
-        self._cache = cache
-        self._trimmer = trimmer
+        self._cache = context.cache
+        self._shortening = shortening
         self._chunks: ChunkSize
         self._prompt: Sequence[int] = ()
         self._check: Callable[[], None]
-        self._cuts: list[Cut] = []
+        self._cuts: list[range] = []
         self._ladder = Ladder(
             guard,
             take={
                 GuardStep.CLEAR_CACHE: clear_free_buffers,
-                GuardStep.LOWER_TIERS: lambda: lower_pages(cache, self._check),
+                GuardStep.LOWER_TIERS: self._lower,
                 GuardStep.SPILL_IDLE: lambda: spill_idle(held, self._check),
                 GuardStep.SMALLER_CHUNKS: self._shrink_chunks,
                 GuardStep.TRIM: self._trim,
@@ -154,8 +156,8 @@ class ReplyRelief:
         if self._guard is not None and self._guard.height is not GuardStep.NONE:
             trim_heap()
 
-    def take_cuts(self) -> list[Cut]:
-        """Return what left the cache since the last call, and is to leave the prompt."""
+    def take_cuts(self) -> list[range]:
+        """Return what left the cache since the last call and is to leave the prompt: its tokens, in order."""
         cuts, self._cuts = self._cuts, []
         return cuts
 
@@ -176,27 +178,51 @@ class ReplyRelief:
         self._chunks.divisor = 1
         return Done("The prompt is read in pieces of full size again.") if self._is_reading else None
 
+    def _lower(self) -> Done | None:
+        return lower_pages(self._cache, self._check)
+
     def _ease(self) -> None:
         self._cache.ease()
 
     def _trim(self) -> Done | None:
-        """Take the oldest turns out of the cache, where that takes no reading again."""
+        """Take text out of the cache, where that takes no reading again."""
         self._chunks.divisor = SMALLEST
-        if self._trimmer is None or not self._cache.can_edit:
+        if self._shortening is None:
             return None
-        cut = self._trimmer.cut(self._prompt)
-        if cut is None:
+        before = self._cache.nbytes
+        self._cuts = self._shortening.carry_out()
+        if not self._cuts:
             return None
-        before, stop = self._cache.nbytes, min(cut.stop, self._cache.num_tokens)
-        if cut.start < stop:
-            self._cache.drop(cut.start, stop)
-        self._cuts.append(cut)
-        turns = "oldest turn" if cut.num_turns == 1 else f"{cut.num_turns:,} oldest turns"
         return Done(
-            f"The {turns} left what the model reads, {cut.stop - cut.start:,} tokens. The conversation keeps "
-            "all of it.",
+            f"Older text left what the model reads, {sum(map(len, self._cuts)):,} tokens. The conversation "
+            "keeps all of it.",
             max(0, before - self._cache.nbytes),
         )
+
+
+class AsideRelief(ReplyRelief):
+    """The ladder in an aside: what the conversations that are held give, and at last the aside itself.
+
+    Args:
+        guard: says how high.
+        context: what is read for the aside.
+        held: the conversations.
+    """
+
+    def __init__(self, guard: Guard | None, context: HeldContext, held: HeldSequences) -> None:
+        super().__init__(guard, context, held, None)
+        self._held = held
+
+    def _lower(self) -> Done | None:
+        return lower_in_hand(self._held, self._check)
+
+    def _trim(self) -> Done | None:
+        """Make way: nobody waits for an aside, and it can be asked again.
+
+        Raises:
+            Cancelled: always.
+        """
+        raise Cancelled
 
 
 class IdleRelief:
@@ -231,19 +257,27 @@ class IdleRelief:
         yield from self._ladder.follow()
 
     def _lower(self) -> Done | None:
-        return None if self._held.in_hand is None else lower_pages(self._held.in_hand, self._check)
+        return lower_in_hand(self._held, self._check)
 
 
 def spill_idle(held: HeldSequences, check: Callable[[], None]) -> Done | None:
-    """Take the conversations that are not in hand out of memory, to disk where that is possible."""
+    """Forget versions that are not going on, and take conversations that are not in hand out of memory.
+
+    These go to disk where that is possible.
+    """
+    of_versions = held.forget_versions()
     before = held.counters
-    freed = held.spill_idle(check)
+    freed = of_versions + held.spill_idle(check)
     if not freed:
         return None
     gave = f"which gave {format_nbytes(freed)} back"
     if held.counters.evictions > before.evictions:
         return Done(f"Other conversations were forgotten, {gave}. They are read again when you go on.", freed)
-    return Done(f"Other conversations went to disk, {gave}. They come back when you go on.", freed)
+    if freed > of_versions:
+        return Done(f"Other conversations went to disk, {gave}. They come back when you go on.", freed)
+    return Done(
+        f"Other versions of messages were forgotten, {gave}. They are read again when you go on.", freed
+    )
 
 
 def clear_free_buffers() -> Done | None:
@@ -255,6 +289,11 @@ def clear_free_buffers() -> Done | None:
     if freed < TOLD_NBYTES:
         return None
     return Done(f"{format_nbytes(freed)} of free buffers went back to the system.", freed)
+
+
+def lower_in_hand(held: HeldSequences, check: Callable[[], None]) -> Done | None:
+    """Do what `lower_pages` does with the conversation in hand."""
+    return None if held.in_hand is None else lower_pages(held.in_hand.cache, check)
 
 
 def lower_pages(cache: SequenceCache, check: Callable[[], None]) -> Done | None:

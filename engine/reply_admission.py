@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +16,7 @@ from engine.admission import (
     InSegments,
     LowerPrecision,
     PackedWeights,
+    SummarizeTurns,
     longer_context,
     num_segments,
 )
@@ -25,10 +28,11 @@ from engine.model import ChatMessage
 from engine.planned_room import limit_of_plan, more_room, room_words
 from engine.remedies import as_sentence, remedies
 from engine.requests import LoadedModel
-from engine.spans import Prompt
-from engine.turns import KEPT_SHARE, Render, turn_starts, turns_beyond, without_oldest
+from engine.turns import KEPT_SHARE, Render, turn_starts
 from engine.wording import format_apart
 
+SUMMARY_SHARE = 0.15
+"""A summary takes at most this share of the tokens that it stands for."""
 MIN_ANSWER_TOKENS = 16
 """A prompt must leave room for at least this much of an answer."""
 
@@ -45,6 +49,8 @@ class Question:
         room: the memory for it.
         loaded: the model, with what the user allows now.
         render: gives the tokens of messages.
+        keep_ratio: the share of the context that leaving turns out brings it down to.
+        pinned: keys of messages and documents that always stay.
     """
 
     messages: Sequence[ChatMessage]
@@ -54,6 +60,8 @@ class Question:
     room: CacheRoom
     loaded: LoadedModel
     render: Render
+    keep_ratio: float = KEPT_SHARE
+    pinned: frozenset[str] = frozenset()
 
     @property
     def needed_tokens(self) -> int:
@@ -85,20 +93,6 @@ class Question:
     @property
     def _fits(self) -> bool:
         return self.needed_tokens <= self._planned_tokens and self.room.fits(self.kv, self.needed_tokens)
-
-    def surplus_turns(self, answer_tokens: int, anyway: bool) -> int:
-        """Return how many of the oldest turns to leave out for the rest to fit, 0 where all does.
-
-        There should be room for the answer, up to a quarter of the context. Of memory, which may be short for
-        a moment only, the shortest answer has to do.
-        """
-        positions = self.room.info.context_tokens
-        allowed = positions if anyway else self.allowed_tokens
-        answer = max(MIN_ANSWER_TOKENS, min(answer_tokens, allowed // 4))
-        if self.num_tokens + answer <= allowed and (anyway or self._fits):
-            return 0
-        limit = allowed if anyway else min(allowed, self.fitting_tokens)
-        return turns_beyond(self.render, self.messages, int(KEPT_SHARE * limit))
 
     def require_positions(self) -> None:
         """Raise a `ContextOverflowError` where the model does not have so many positions."""
@@ -203,10 +197,42 @@ class Question:
         segments = self._segments(limit_tokens)
         if segments is not None:
             yield segments
-        turns = turns_beyond(self.render, self.messages, int(KEPT_SHARE * limit_tokens))
-        kept = without_oldest(self.messages, turns)
-        if turns and len(self.render(kept)) + MIN_ANSWER_TOKENS <= limit_tokens:
-            yield DropTurns(turns)
+        yield from self._without_turns(limit_tokens)
+
+    def _without_turns(self, limit_tokens: int) -> Iterator[Choice]:
+        """Yield to summarize old turns or to leave them out, where what stays fits then.
+
+        Only a conversation that is stored has keys, and a place to keep a summary in.
+        """
+        turns = self._turns_to_release(int(self.keep_ratio * limit_tokens))
+        kept_tokens = len(self.render(self._released(turns)))
+        room = limit_tokens - MIN_ANSWER_TOKENS - kept_tokens
+        if not turns or room < 0:
+            return
+        if self.messages[-1].key and SUMMARY_SHARE * (self.num_tokens - kept_tokens) <= room:
+            yield SummarizeTurns(turns)
+        yield DropTurns(turns)
+
+    def _turns_to_release(self, most_tokens: int) -> int:
+        """Return how many of the turns that may go have to, the oldest first, for so many tokens to stay."""
+
+        def is_enough(num_turns: int) -> bool:
+            return len(self.render(self._released(num_turns))) <= most_tokens
+
+        return bisect.bisect_left(range(len(self._releasable())), True, key=is_enough)
+
+    def _releasable(self) -> list[tuple[int, int]]:
+        """Return where the turns that may go begin and end: all but the last one and pinned ones."""
+        starts = turn_starts(self.messages)
+        return [
+            (start, stop)
+            for start, stop in itertools.pairwise(starts)
+            if self.pinned.isdisjoint(key for message in self.messages[start:stop] for key in _keys(message))
+        ]
+
+    def _released(self, num_turns: int) -> tuple[ChatMessage, ...]:
+        gone = {index for turn in self._releasable()[:num_turns] for index in range(*turn)}
+        return tuple(message for index, message in enumerate(self.messages) if index not in gone)
 
     def _segments(self, limit_tokens: int) -> InSegments | None:
         """Return in how many segments the last message's documents fit, None where that is no way.
@@ -228,16 +254,6 @@ class Question:
         return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)
 
 
-@dataclass(frozen=True)
-class Admitted:
-    """A request that fits: its prompt, its context, and the bytes that idle conversations have to give."""
-
-    prompt: Prompt
-    limit_tokens: int
-    answer_tokens: int
-    missing_nbytes: int
-
-
 def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: MemoryLimits) -> None:
     """Raise an `AdmissionError` where a conversation that is read again at a precision does not fit."""
     if room.fits(kv, num_tokens):
@@ -255,3 +271,8 @@ def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: M
         choices=() if lower is None else (LowerPrecision(lower, room.fitting_tokens(lower)),),
         can_override=False,
     )
+
+
+def _keys(message: ChatMessage) -> Iterator[str]:
+    yield message.key
+    yield from (document.key for document in message.documents)

@@ -94,9 +94,6 @@ class GenerationRequest:
         max_context: tokens of prompt and answer together at most.
         conversation_id: whose keys and values are kept and used again; 0 for no conversation.
         anyway: whether the user lets it pass that it does not fit into memory or `max_context`.
-        may_trim: whether the oldest turns may leave the context while memory is short.
-        left_out_turns: the oldest turns of the conversation that `messages` lack. What the cache holds of
-            them is taken out of it, and what follows them is not read again.
         answer_key: the key that the answer will have as a message.
         shorter: the same conversation without what may leave it while memory is short, which happens without
             reading; empty where nothing may.
@@ -113,8 +110,6 @@ class GenerationRequest:
     max_context: int | None = None
     conversation_id: int = 0
     anyway: bool = False
-    may_trim: bool = False
-    left_out_turns: int = 0
     answer_key: str = ""
     shorter: tuple[ChatMessage, ...] = ()
     pinned: frozenset[str] = frozenset()

@@ -25,8 +25,10 @@ def publish_model(
     held: HeldSequences,
 ) -> None:
     """Publish what a loaded model and its conversations take."""
-    cache = held.in_hand
-    planned = 0 if cache is None else kv_nbytes_now(info, backend, cache.spec, cache.num_tokens)
+    context = held.in_hand
+    planned = (
+        0 if context is None else kv_nbytes_now(info, backend, context.cache.spec, context.cache.num_tokens)
+    )
     figures.publish(
         EngineFigures(
             phase=phase,
@@ -44,14 +46,14 @@ def publish_nothing() -> None:
 
 
 def _kv_bytes(held: HeldSequences) -> KVBytes:
-    cache = held.in_hand
-    if cache is None:
+    context = held.in_hand
+    if context is None:
         return KVBytes(idle=held.idle_nbytes)
-    tiers = cache.tier_nbytes()
+    tiers = context.cache.tier_nbytes()
     return KVBytes(
         hot=tiers[Tier.HOT],
         warm=tiers[Tier.WARM],
         cold=tiers[Tier.COLD],
-        open=max(0, cache.nbytes - sum(tiers.values())),
+        open=max(0, held.memory_nbytes - held.idle_nbytes - sum(tiers.values())),
         idle=held.idle_nbytes,
     )

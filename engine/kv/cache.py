@@ -205,8 +205,10 @@ class SequenceCache(MovableCache):
         """Let the pages of these tokens be a tier higher than their age gives, while they have the bits."""
         self._table.pinned.update(self._table.positions[start:stop])
 
-    def pin_text(self, stretches: Iterable[tuple[int, int]]) -> None:
+    def pin_text(self, stretches: Iterable[tuple[int, int]]) -> bool:
         """Do the same for the tokens of each stretch, instead of those of the last call.
+
+        Returns: whether these are others than the ones of the last call.
 
         They may be tokens that are yet to be read. What was pinned in another way stays so.
         """
@@ -214,7 +216,9 @@ class SequenceCache(MovableCache):
         table, count = self._table, self.num_tokens
         last = max((stop for _, stop in stretches), default=0)
         positions = [*table.positions, *range(table.next_position, table.next_position + last - count)]
-        table.pinned_text = {at for start, stop in stretches for at in positions[start:stop]}
+        pinned = {at for start, stop in stretches for at in positions[start:stop]}
+        former, table.pinned_text = table.pinned_text, pinned
+        return pinned != former
 
     def pin_page(self, number: int, pinned: bool) -> bool:
         """Pin or unpin a page; return whether the sequence has it."""
@@ -262,6 +266,7 @@ class SequenceCache(MovableCache):
             if other._table.open_tokens:
                 other._seal(len(other._table.open_tokens))
         self._table.prepend(other._table)
+        self.is_behind |= other.is_behind or other.spec != self.spec
         for layer, before in zip(self._paged, other._paged, strict=True):
             layer.prepend_open(before)
             layer.offset = self._table.next_position

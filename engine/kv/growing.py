@@ -106,10 +106,10 @@ class GrowingCache:
         """Whether both have their pages in one store, so that one can take over what the other has."""
         return self._store is other._store
 
-    def pages_beside(self, others: Iterable[GrowingCache]) -> set[Page]:
-        """Return the pages that other sequences of the store read and this one does not."""
-        theirs = {reference.page for other in others for reference in other._table.references}
-        return theirs.difference(reference.page for reference in self._table.references)
+    @staticmethod
+    def pages_of(caches: Iterable[GrowingCache]) -> set[Page]:
+        """Return the pages that any of several sequences reads."""
+        return {reference.page for cache in caches for reference in cache._table.references}
 
     @staticmethod
     def total_nbytes(caches: Iterable[GrowingCache]) -> int:

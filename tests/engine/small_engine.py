@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
+from engine.events import Finished, GenerationStats, Token
 from engine.guard import Guard, GuardStep
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
@@ -50,6 +52,21 @@ def conversation(num_turns: int, length: int = 60) -> tuple[ChatMessage, ...]:
     return (*messages, ChatMessage("user", "And what is it that follows?"))
 
 
+def keyed(messages: Sequence[ChatMessage], start: int = 0) -> tuple[ChatMessage, ...]:
+    """Return the messages as those of a conversation that is stored, with the keys `m0`, `m1`..."""
+    return tuple(
+        dataclasses.replace(message, key=f"m{number}") for number, message in enumerate(messages, start)
+    )
+
+
+def answer(engine: Engine, request: GenerationRequest) -> tuple[str, GenerationStats]:
+    """Return the text of a reply and its figures."""
+    events = list(engine.generate(request, CancelToken()))
+    finished = events[-1]
+    assert isinstance(finished, Finished)
+    return "".join(event.text for event in events if isinstance(event, Token)), finished.stats
+
+
 def asked(
     messages: tuple[ChatMessage, ...], kv: KVSpec = FOUR, sampling: SamplingParams = SHORT, **fields: object
 ) -> GenerationRequest:
@@ -58,9 +75,9 @@ def asked(
 
 def in_hand(engine: Engine) -> SequenceCache:
     assert engine._session is not None
-    cache = engine._session._held.in_hand
-    assert cache is not None
-    return cache
+    context = engine._session._held.in_hand
+    assert context is not None
+    return context.cache
 
 
 def rendered(engine: Engine, messages: tuple[ChatMessage, ...]) -> list[int]:

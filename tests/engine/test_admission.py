@@ -66,7 +66,7 @@ def nbytes(engine: Engine, kv: KVSpec, num_tokens: int) -> int:
 
 
 def set_memory(monkeypatch: pytest.MonkeyPatch, nbytes: int) -> None:
-    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: nbytes)
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: nbytes)
     monkeypatch.setattr("engine.engine.headroom_nbytes", lambda limits: nbytes)
 
 
@@ -355,7 +355,7 @@ def test_what_loading_says_does_not_fit_into_the_limit_is_not_admitted_either(
     assert refused.value.limit_nbytes == most
     monkeypatch.setattr("engine.engine.taken_nbytes", lambda: 0)
     load(engine, path, max_context=900)
-    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: reserve)
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: reserve)
     fitting = engine.loaded.plan_at(EXACT).fitting_tokens
     assert 900 <= fitting < 1100
     (short,), (long,) = ((ChatMessage("user", "x" * length),) for length in (fitting - 60, fitting + 1))

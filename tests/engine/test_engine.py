@@ -86,7 +86,7 @@ def test_a_change_that_the_reply_would_not_fit_at_waits_for_the_next(
     engine.forget(0)
     # The cache has to grow to what it takes, with as much again kept free.
     enough = 2 * kv_nbytes(engine.loaded.info, engine.loaded.backend, eight, 340)
-    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: enough)
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: enough)
     wanted = iter([four, exact])
     events = list(engine.generate(request("ship " * 300, eight), CancelToken(), lambda: next(wanted, exact)))
     changes = [event.usage.requested for event in events if isinstance(event, CacheChanged)]

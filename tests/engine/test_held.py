@@ -11,6 +11,7 @@ import pytest
 
 from engine.errors import Cancelled
 from engine.held import HeldSequences
+from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageCounters
 from engine.kv.precision import KVSpec
@@ -26,8 +27,18 @@ def held_with(root: Path | None, *lengths: int) -> HeldSequences:
     held = HeldSequences(root)
     for number, length in enumerate(lengths, start=1):
         held.take(number)
-        held.keep(number, cache_of(SPEC, length))
+        held.keep(number, context_of(length))
     return held
+
+
+def context_of(num_tokens: int) -> HeldContext:
+    return HeldContext(cache_of(SPEC, num_tokens))
+
+
+def taken(held: HeldSequences, conversation_id: int) -> SequenceCache:
+    context = held.take(conversation_id)
+    assert context is not None
+    return context.cache
 
 
 def in_memory(held: HeldSequences, *conversation_ids: int) -> list[int]:
@@ -51,7 +62,7 @@ def test_each_conversation_has_a_sequence_of_its_own(tmp_path: Path) -> None:
     held = held_with(tmp_path, 100, 150)
     second = held.in_hand
     first = held.take(1)
-    assert first is not None and holds_exactly(first, text(100))
+    assert first is not None and holds_exactly(first.cache, text(100))
     assert held.in_hand is first
     assert held.take(2) is second
 
@@ -80,8 +91,7 @@ def test_spilled_sequences_come_back_when_they_are_taken(tmp_path: Path) -> None
     assert held.idle_nbytes == 0
     assert in_memory(held, 1, 2, 3) == [3]
     assert nbytes_of(held, 1) == expected
-    cache = held.take(1)
-    assert cache is not None and holds_exactly(cache, text(200))
+    assert holds_exactly(taken(held, 1), text(200))
     assert held.counters == PageCounters(spills=5, restores=3)
     assert len(files(tmp_path)) == 1
 
@@ -110,8 +120,7 @@ def test_the_one_in_hand_goes_too_when_another_is_about_to_be_taken(tmp_path: Pa
     assert held.make_room(1 << 40, conversation_id=1) == nbytes_of(held, 2)
     assert held.in_hand is None
     assert in_memory(held, 1, 2) == [1]
-    cache = held.take(2)
-    assert cache is not None and holds_exactly(cache, text(150))
+    assert holds_exactly(taken(held, 2), text(150))
     assert held.memory_nbytes == nbytes_of(held, 1) + nbytes_of(held, 2)
 
 
@@ -119,22 +128,19 @@ def test_a_conversation_that_goes_on_after_coming_back_can_leave_again(tmp_path:
     held, expected = held_with(tmp_path, 200, 100), text(200)
     for token in (300, 301, 302):
         held.spill_idle()
-        cache = held.take(1)
-        assert cache is not None
-        cache.read([token])
+        taken(held, 1).read([token])
         expected.append([token])
         held.take(2)
     held.spill_idle()
-    cache = held.take(1)
-    assert cache is not None and holds_exactly(cache, expected)
+    assert holds_exactly(taken(held, 1), expected)
 
 
 def test_keeping_another_sequence_closes_the_former(tmp_path: Path) -> None:
     held = held_with(tmp_path, 400)
     before = active_nbytes()
-    held.keep(1, cache_of(SPEC, 10))
+    held.keep(1, context_of(10))
     assert active_nbytes() < before
-    assert held.in_hand is not None and held.in_hand.num_tokens == 10
+    assert held.in_hand is not None and held.in_hand.cache.num_tokens == 10
 
 
 def test_forgetting_gives_memory_and_files_back(tmp_path: Path) -> None:
@@ -176,8 +182,7 @@ def test_a_stop_on_the_way_to_the_disk_leaves_the_sequence_in_memory(tmp_path: P
     with pytest.raises(Cancelled):
         held.spill_idle(stop_at(call))
     assert in_memory(held, 1, 2) == [1, 2] and files(tmp_path) == []
-    cache = held.take(1)
-    assert cache is not None and holds_exactly(cache, text(200))
+    assert holds_exactly(taken(held, 1), text(200))
 
 
 @pytest.mark.parametrize("call", [1, 2, 4])
@@ -189,8 +194,7 @@ def test_a_stop_on_the_way_back_leaves_the_sequence_on_the_disk(tmp_path: Path, 
         held.take(1, stop_at(call))
     assert held.in_hand is None and active_nbytes() == outside
     assert nbytes_of(held, 1) == expected and len(files(tmp_path)) == 1
-    cache = held.take(1)
-    assert cache is not None and holds_exactly(cache, text(200))
+    assert holds_exactly(taken(held, 1), text(200))
     assert held.counters == PageCounters(spills=3, restores=3)
 
 
@@ -211,8 +215,8 @@ def test_what_does_not_come_back_whole_is_given_up_and_logged_once(
     assert held.counters == PageCounters(spills=3, evictions=3)
     assert len(caplog.records) == 1
     assert nbytes_of(held, 1) == 0
-    held.keep(1, cache_of(SPEC, 30))
-    assert held.in_hand is not None and holds_exactly(held.in_hand, text(30))
+    held.keep(1, context_of(30))
+    assert held.in_hand is not None and holds_exactly(held.in_hand.cache, text(30))
 
 
 def test_on_a_full_disk_idle_sequences_are_given_up_and_memory_is_there_all_the_same(tmp_path: Path) -> None:
@@ -237,7 +241,7 @@ def test_models_whose_layers_are_not_all_paged_are_given_up(tmp_path: Path) -> N
     held = HeldSequences(tmp_path)
     cache = SequenceCache(tiny_model("gemma3_text"), KVSpec.parse(SPEC))
     cache.read(range(70))
-    held.keep(1, cache)
+    held.keep(1, HeldContext(cache))
     held.take(2)
     assert held.spill_idle() > 0
     assert held.counters == PageCounters(evictions=1)

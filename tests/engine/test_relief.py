@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import time
 from pathlib import Path
@@ -14,24 +15,30 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled
-from engine.events import CacheChanged, Finished, PrefillProgress, StopReason, Token, TurnsLeftOut
+from engine.events import CacheChanged, ContextShortened, Finished, PrefillProgress, StopReason, Token
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction, GuardStep
 from engine.held import HeldSequences
+from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
+from engine.kv.page_map import SpanKind, TextSpan
 from engine.kv.precision import KVSpec, Tier
+from engine.model import ChatMessage
 from engine.prefill_chunks import ChunkSize
 from engine.relief import ReplyRelief
 from engine.sampling import SamplingParams
-from engine.turns import TurnTrimmer, without_oldest
+from engine.shortening import Shortening
+from engine.spans import DocumentRange, Prompt
 from tests.engine.small_engine import (
     FOUR,
     SHORT,
     WaitingToken,
+    answer,
     asked,
     conversation,
     guard_at,
     in_hand,
+    keyed,
     rendered,
     small_engine,
     write_small_model,
@@ -145,47 +152,86 @@ def test_the_prompt_is_read_in_smaller_pieces_while_it_lasts(engine: Engine, gua
 
 
 @pytest.mark.parametrize("at", [PrefillProgress, Token])
-def test_the_oldest_turns_leave_a_reply_that_runs_and_nothing_is_read_again(
+def test_text_leaves_a_reply_that_runs_in_several_stretches_and_nothing_is_read_again(
     engine: Engine, guard: Guard, at: type
 ) -> None:
+    messages = keyed(LONG)
+    shorter = (*messages[2:6], *messages[8:])  # without the first turn and the fourth
     events: list[object] = []
-    for event in engine.generate(asked(LONG, may_trim=True), CancelToken()):
+    for event in engine.generate(asked(messages, shorter=shorter, answer_key="m99"), CancelToken()):
         events.append(event)
         if isinstance(event, at) and (at is Token or event.done > 300):
             guard.height = GuardStep.TRIM
-    (left_out,) = [event for event in events if isinstance(event, TurnsLeftOut)]
-    kept = rendered(engine, without_oldest(LONG, left_out.num_turns))
-    whole = rendered(engine, LONG)
-    assert len(kept) <= 0.6 * len(whole) < len(rendered(engine, without_oldest(LONG, left_out.num_turns - 1)))
-    written = [event.token_id for event in events if (isinstance(event, Token) and event.text) or False]
+    (shortened,) = [event for event in events if isinstance(event, ContextShortened)]
+    kept, whole = rendered(engine, shorter), rendered(engine, messages)
+    assert shortened.num_tokens == len(whole) - len(kept)
+    (trim,) = [event for event in events if isinstance(event, GuardAction) and event.step is GuardStep.TRIM]
     finished = events[-1]
     assert isinstance(finished, Finished)
-    assert finished.stats.left_out_turns == left_out.num_turns
     assert finished.stats.prompt_tokens == len(kept)
     assert finished.stats.completion_tokens == SHORT.max_tokens
     held = in_hand(engine)
     assert held.tokens[: len(kept)] == kept
     assert held.num_tokens == len(kept) + SHORT.max_tokens - 1
-    assert held.next_position >= held.num_tokens
+    page_map = engine.page_map()
+    assert page_map is not None
+    assert [span.key for span in page_map.spans] == [*(message.key for message in shorter), "m99"]
     if at is Token:
         assert held.next_position == len(whole) + SHORT.max_tokens - 1
-        assert len(written) <= SHORT.max_tokens
+        assert trim.freed_nbytes > 0
 
 
-def test_a_cache_that_nothing_can_be_taken_out_of_keeps_its_turns() -> None:
-    cache = SequenceCache(tiny_model("gemma3"), KVSpec.parse("4"))
-    trimmer = TurnTrimmer(lambda messages: [ord(c) % 90 for m in messages for c in m.content], LONG)
-    relief = ReplyRelief(guard_at(GuardStep.TRIM), cache, HeldSequences(None), trimmer)
-    prompt = [ord(c) % 90 for message in LONG for c in message.content]
-    cache.read(prompt[:200])
-    list(relief.follow(ChunkSize(2.0, 0), prompt, lambda: None))
-    assert relief.take_cuts() == [] and cache.tokens == prompt[:200]
+def test_the_next_reply_reads_none_of_what_a_shortened_one_kept(engine: Engine, guard: Guard) -> None:
+    messages = keyed(LONG)
+    shorter = messages[6:]
+    text = ""
+    for event in engine.generate(asked(messages, shorter=shorter, answer_key="m99"), CancelToken()):
+        if isinstance(event, Token):
+            text += event.text
+            guard.height = GuardStep.TRIM
+    guard.height = GuardStep.NONE
+    rest = (ChatMessage("assistant", text, key="m99"), ChatMessage("user", "And then?", key="m100"))
+    _, stats = answer(engine, asked((*shorter, *rest)))
+    assert stats.reused_tokens >= len(rendered(engine, shorter))
 
 
-def test_without_leave_no_turn_goes(engine: Engine, guard: Guard) -> None:
+def test_a_summary_that_the_shorter_form_has_waits_for_the_next_reply(engine: Engine, guard: Guard) -> None:
+    messages, summary = keyed(LONG), "They counted letters."
+    first = messages[6]
+    document = DocumentRange("", 0, len(summary), "s1", SpanKind.SUMMARY)
+    with_summary = dataclasses.replace(first, content=f"{summary}\n\n{first.content}", documents=(document,))
+    shorter = (with_summary, *messages[7:])
+    for event in engine.generate(asked(messages, shorter=shorter, answer_key="m99"), CancelToken()):
+        if isinstance(event, Token):
+            guard.height = GuardStep.TRIM
+    kept = rendered(engine, messages[6:])
+    tokens = in_hand(engine).tokens
+    assert tokens[len(tokens) - len(kept) - SHORT.max_tokens + 1 :][: len(kept)][8:] == kept[8:]
+    guard.height = GuardStep.NONE
+    _, stats = answer(engine, asked(shorter))
+    assert stats.prompt_tokens - stats.reused_tokens < len(summary) + 30
+    assert in_hand(engine).tokens[: stats.prompt_tokens] == rendered(engine, shorter)
+
+
+def test_a_cache_that_nothing_can_be_taken_out_of_keeps_its_text() -> None:
+    context = HeldContext(SequenceCache(tiny_model("gemma3"), KVSpec.parse("4")))
+    tokens = list(range(1, 90))
+    prompt = Prompt(
+        tokens, (TextSpan(SpanKind.USER, "", 0, 40, "m1"), TextSpan(SpanKind.USER, "", 40, 89, "m2"))
+    )
+    shorter = Prompt(tokens[40:], (TextSpan(SpanKind.USER, "", 0, 49, "m2"),))
+    context.cache.read(tokens[:80])
+    context.read_is(prompt, "")
+    shortening = Shortening(context, prompt, "", lambda: shorter)
+    relief = ReplyRelief(guard_at(GuardStep.TRIM), context, HeldSequences(None), shortening)
+    list(relief.follow(ChunkSize(2.0, 0), tokens, lambda: None))
+    assert relief.take_cuts() == [] and context.cache.tokens == tokens[:80]
+
+
+def test_without_leave_nothing_goes(engine: Engine, guard: Guard) -> None:
     guard.height = GuardStep.TRIM
-    events = list(engine.generate(asked(LONG), CancelToken()))
-    assert not any(isinstance(event, TurnsLeftOut) for event in events)
+    events = list(engine.generate(asked(keyed(LONG)), CancelToken()))
+    assert not any(isinstance(event, ContextShortened) for event in events)
     assert in_hand(engine).tokens[: len(rendered(engine, LONG))] == rendered(engine, LONG)
 
 
@@ -267,26 +313,25 @@ def test_precision_and_guard_that_change_at_every_step_leave_the_cache_whole(
     choose = random.Random(seed)
     kvs = [KVSpec.parse(f"{bits}; page=64, group=32, hot={hot}") for bits in (16, 8, 4, 2) for hot in (0, 1)]
     sampling = SamplingParams(temperature=0, max_tokens=60)
-    messages = conversation(5)
+    messages = keyed(conversation(5))
     for turn in range(3):
         cancel = WaitingToken(lambda token: guard.go_on())
-        left_out, written = 0, []
-        request = asked(messages, choose.choice(kvs), sampling, may_trim=True)
+        shorter, written = messages[2:], []
+        request = asked(messages, choose.choice(kvs), sampling, shorter=shorter, answer_key="answer")
         for event in engine.generate(request, cancel, lambda: choose.choice(kvs)):
-            if isinstance(event, TurnsLeftOut):
-                left_out += event.num_turns
+            if isinstance(event, ContextShortened):
+                messages = shorter
             if isinstance(event, Token):
                 written.append(event.token_id)
             guard.height = GuardStep(choose.randint(0, 6))
         assert isinstance(event, Finished) and event.stats.completion_tokens == 60
-        messages = without_oldest(messages, left_out)
         cache = in_hand(engine)
         # What is held is the prompt as it was left, then what was written, save the last token.
         prompt = rendered(engine, messages)
         assert cache.tokens == [*prompt, *written[:59]]
         assert {layer.size() for layer in cache.layers} == {cache.num_tokens}
         assert mx.isfinite(cache.fork().read([1, 2, 3])).all().item()
-        messages = (*messages, *conversation(2 + turn)[1:])
+        messages = (*messages, *keyed(conversation(2 + turn)[1:], 100 * (turn + 1)))
     assert FOUR.page_tokens == cache.spec.page_tokens
 
 

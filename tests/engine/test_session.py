@@ -12,9 +12,9 @@ from engine import figures
 from engine.admission import AdmissionError
 from engine.backend import Backend
 from engine.cancel import CancelToken
-from engine.engine import Engine, GenerationRequest
+from engine.engine import Engine
 from engine.errors import Cancelled
-from engine.events import CacheChanged, Finished, GenerationStats, PrefillProgress, StopReason, Token
+from engine.events import CacheChanged, Finished, PrefillProgress, StopReason
 from engine.figures import Phase
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
@@ -23,9 +23,11 @@ from engine.sampling import SamplingParams
 from engine.turns import without_oldest
 from tests.engine.small_engine import (
     FOUR,
+    answer,
     asked,
     conversation,
     in_hand,
+    keyed,
     rendered,
     small_engine,
     write_small_model,
@@ -42,14 +44,6 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def engine(path: Path, backend: Backend, tmp_path: Path) -> Engine:
     return small_engine(path, backend, spill_folder=tmp_path / "spill")
-
-
-def answer(engine: Engine, request: GenerationRequest) -> tuple[str, GenerationStats]:
-    """Return the text of a reply and its figures."""
-    events = list(engine.generate(request, CancelToken()))
-    finished = events[-1]
-    assert isinstance(finished, Finished)
-    return "".join(event.text for event in events if isinstance(event, Token)), finished.stats
 
 
 def test_two_conversations_in_turn_are_not_read_again(engine: Engine) -> None:
@@ -69,7 +63,7 @@ def test_an_idle_conversation_makes_room_for_a_reply_that_needs_it(
 ) -> None:
     answer(engine, asked(conversation(8), conversation_id=1))
     held = in_hand(engine).nbytes
-    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: 2 * held)
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 2 * held)
     answer(engine, asked(conversation(9), conversation_id=2))
     page_map = engine.page_map()
     assert page_map is not None and page_map.counters.spills > 0
@@ -78,13 +72,12 @@ def test_an_idle_conversation_makes_room_for_a_reply_that_needs_it(
 def test_turns_that_are_left_out_are_taken_out_of_the_cache_and_the_rest_is_not_read_again(
     engine: Engine,
 ) -> None:
-    messages = conversation(6)
-    text, _ = answer(engine, asked(messages))
-    grown = (*messages, ChatMessage("assistant", text), ChatMessage("user", "And after that?"))
+    messages = keyed(conversation(6))
+    text, _ = answer(engine, asked(messages, answer_key="m13"))
+    rest = (ChatMessage("assistant", text), ChatMessage("user", "And after that?"))
     whole = in_hand(engine).num_tokens
-    left = without_oldest(grown, 3)
-    _, stats = answer(engine, asked(left, left_out_turns=3))
-    assert stats.left_out_turns == 3
+    left = without_oldest((*messages, *keyed(rest, 13)), 3)
+    _, stats = answer(engine, asked(left))
     assert stats.prompt_tokens == len(rendered(engine, left))
     # Read are the new question and what a byte more or less at the seams takes.
     assert stats.prompt_tokens - stats.reused_tokens < len("\n\nUser: And after that?\n\nAssistant:") + 12
@@ -93,7 +86,7 @@ def test_turns_that_are_left_out_are_taken_out_of_the_cache_and_the_rest_is_not_
     assert cache.next_position > whole > cache.num_tokens
 
 
-def test_without_turns_left_out_nothing_is_taken_out(engine: Engine) -> None:
+def test_from_a_conversation_without_keys_nothing_is_taken_out(engine: Engine) -> None:
     messages = conversation(6)
     answer(engine, asked(messages))
     _, stats = answer(engine, asked(without_oldest(messages, 3)))
@@ -102,10 +95,11 @@ def test_without_turns_left_out_nothing_is_taken_out(engine: Engine) -> None:
 
 
 def test_what_stays_answers_much_as_when_it_is_read_again(engine: Engine) -> None:
-    messages = conversation(6)
+    messages = keyed(conversation(6))
     answer(engine, asked(messages, EXACT))
     left = without_oldest(messages, 3)
-    answer(engine, asked(left, EXACT, left_out_turns=3))
+    _, stats = answer(engine, asked(left, EXACT))
+    assert stats.reused_tokens > 300
     kept = in_hand(engine)
     assert engine._session is not None
     fresh = SequenceCache(engine._session._model.module, EXACT)
@@ -118,15 +112,15 @@ def test_what_stays_answers_much_as_when_it_is_read_again(engine: Engine) -> Non
 
 
 def test_where_the_positions_run_out_what_follows_the_gap_is_read_again(engine: Engine) -> None:
-    messages = conversation(26)
+    messages = keyed(conversation(26))
     answer(engine, asked(messages))
     assert len(rendered(engine, messages)) > 3000
     left = without_oldest(messages, 17)
     sampling = SamplingParams(temperature=0, max_tokens=4)
-    _, stats = answer(engine, asked(left, sampling=sampling, left_out_turns=17))
+    _, stats = answer(engine, asked(left, sampling=sampling))
     assert stats.reused_tokens > 500
     roomy = SamplingParams(temperature=0, max_tokens=4000)
-    generation = engine.generate(asked(left, sampling=roomy, left_out_turns=17), cancel := CancelToken())
+    generation = engine.generate(asked(left, sampling=roomy), cancel := CancelToken())
     first = next(generation)
     assert isinstance(first, PrefillProgress) and first.reused < 100
     cancel.cancel()
@@ -168,7 +162,7 @@ def test_reading_again_what_does_not_fit_is_refused_and_leaves_it_as_it_is(
     answer(engine, asked(conversation(6), KVSpec.parse("2; page=64, group=32, hot=0, warm=0")))
     engine.apply_kv(EXACT, CancelToken())
     tokens = in_hand(engine).tokens
-    monkeypatch.setattr("engine.session.headroom_nbytes", lambda limits: 0)
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 0)
     with pytest.raises(AdmissionError, match="again takes"):
         list(engine.rebuild(CancelToken()))
     assert in_hand(engine).tokens == tokens
@@ -235,10 +229,10 @@ def test_a_stop_while_a_conversation_comes_back_from_the_disk_costs_none_of_it(e
 def test_of_an_earlier_question_that_is_edited_nothing_stays_that_has_seen_what_followed_it(
     engine: Engine,
 ) -> None:
-    kept = without_oldest(conversation(6), 2)
-    answer(engine, asked(kept, left_out_turns=2))
-    edited = (ChatMessage("user", kept[4].content),)  # what is asked further down, too
-    whole, stats = answer(engine, asked(edited, left_out_turns=2))
+    kept = without_oldest(keyed(conversation(6)), 2)
+    answer(engine, asked(kept))
+    edited = (ChatMessage("user", kept[4].content, key="m99"),)  # what is asked further down, too
+    whole, stats = answer(engine, asked(edited))
     assert stats.reused_tokens < 10
     expected, _ = answer(engine, asked(edited, conversation_id=9))
     assert whole == expected

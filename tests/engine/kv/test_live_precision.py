@@ -161,3 +161,16 @@ def test_pinned_text_is_replaced_and_leaves_pages_pinned_by_hand() -> None:
     assert [page.pinned for page in cache.pages()] == [False, True, True, False]
     cache.pin_text([])
     assert [page.pinned for page in cache.pages()] == [False, False, True, False]
+
+
+def test_text_is_pinned_before_it_is_read() -> None:
+    cache = cache_of("4; page=64, hot=1, warm=1", 64)
+    cache.drop(10, 20)
+    cache.pin_text([(64, 65)])  # the 11th token that is yet to be read
+    cache.drop(20, 30)
+    cache.read(range(200, 200 + 4 * 64))
+    assert [page.pinned for page in cache.pages()] == [False, True, False, False, False]
+    cache.pin_text([(44 + 64, 44 + 65)])
+    cache.truncate(44)
+    cache.read(range(200, 200 + 4 * 64))
+    assert not any(page.pinned for page in cache.pages())
