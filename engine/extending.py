@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from engine.alignment import Edit, align, reread_tokens
-from engine.edit_plan import Return, plan_edits, returns_in
+from engine.alignment import Alignment, Edit, align, reread_note, reread_tokens
+from engine.edit_plan import NOT_PAGED, Return, plan_edits, returns_in
 from engine.errors import Cancelled
 from engine.events import GenerationEvent, PrefillProgress
 from engine.held import HeldSequences
@@ -91,15 +91,19 @@ def bring_in_line(
         Cancelled: the text is then on its way, and its spans say what is held.
     """
     plan = plan_edits(held, wanted, answer_tokens=answer_tokens, context_tokens=context_tokens)
-    reread = reread_tokens(held.spans, wanted, plan.kept_tokens)
+    spans = held.spans
     returns = [tuple(returns_in(edit, held, wanted, released)) for edit in plan.edits]
     held.truncate(plan.num_held)
+    if held.cache.num_tokens < plan.num_held:  # some layer can only forget everything
+        plan = Alignment((), 0, reread_note(NOT_PAGED, spans, wanted, 0))
     for edit in reversed(plan.edits):
         _take_out(held, edit, wanted, released, check)
     splicer = _Splicer(held, wanted, plan.kept_tokens - plan.num_inserted, read, released, check)
     yield splicer.progress()
-    for edit, parts in zip(plan.edits, returns, strict=True):
+    for edit, parts in zip(plan.edits, returns, strict=False):  # none of them where all was forgotten
         yield from splicer.fill(edit, parts)
+    held.read_is(wanted, "")
+    reread = reread_tokens(spans, wanted, plan.kept_tokens)
     return Brought(splicer.kept_tokens, splicer.spliced_tokens, reread, plan.note)
 
 

@@ -13,6 +13,7 @@ from engine.alignment import Alignment, Edit, align
 from engine.kv.page_map import SpanKind, TextSpan
 from engine.model import ChatMessage
 from engine.spans import DocumentRange, Prompt
+from tests.engine.ledger_prompts import BEGIN, BREAK, USER, Ledger, Turn, Words, prompt_for, words_of
 from tests.engine.test_chat_template import CHATML, DEAF, GEMMA, LLAMA3, MISTRAL
 from tests.engine.test_spans import OWN_SYSTEM, SHOUTING, WITHOUT_REASONING, prompt_of
 
@@ -39,75 +40,6 @@ def applied(held: Sequence[ReadToken], wanted: Prompt, found: Alignment) -> list
         result += [*held[start : edit.start], *new[edit.insert_start : edit.insert_stop]]
         start = edit.stop
     return [*result, *held[start:]][: found.kept_tokens]
-
-
-def words_of(prompt: Prompt) -> dict[str, tuple[int, int]]:
-    return {
-        span.key: (span.start + span.marker_tokens, span.stop)
-        for span in prompt.spans
-        if span.key and span.stop - span.start > span.marker_tokens
-    }
-
-
-# A conversation of numbers, and which of it the ledger lets the model read.
-
-BEGIN, USER, ANSWER, END, BREAK = range(5)
-Words = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Turn:
-    """A question, which may have a document before it, and its answer."""
-
-    number: int
-    question: Words
-    answer: Words
-    document: Words | None
-
-
-@dataclass(frozen=True)
-class Ledger:
-    """Which turns the model does not read, which documents, and what stands for turns: words by number."""
-
-    gone: frozenset[int]
-    documents_gone: frozenset[int]
-    summaries: dict[int, tuple[str, Words]]
-    """By the number of the first turn behind what they stand for."""
-
-
-def prompt_for(turns: Sequence[Turn], ledger: Ledger, system: Words = ()) -> Prompt:
-    """Return what the model reads, as a template with begin, role and end tokens would write it."""
-    tokens: list[int] = []
-    spans: list[TextSpan] = []
-    marker: list[int] = [BEGIN]
-
-    def say(kind: SpanKind, key: str, words: Words) -> None:
-        start = len(tokens)
-        tokens.extend([*marker, *words])
-        spans.append(TextSpan(kind, key, start, len(tokens), key, len(marker)))
-        marker.clear()
-
-    if system:
-        say(SpanKind.SYSTEM, "", system)
-        marker.append(END)
-    waiting: list[tuple[SpanKind, str, Words]] = []
-    for turn in turns:
-        if turn.number in ledger.summaries:
-            waiting.append((SpanKind.SUMMARY, *ledger.summaries[turn.number]))
-        if turn.number in ledger.gone:
-            continue
-        if turn.document is not None and turn.number not in ledger.documents_gone:
-            waiting.append((SpanKind.DOCUMENT, f"a{turn.number}", turn.document))
-        marker.append(USER)
-        for part in waiting:
-            say(*part)
-            marker.append(BREAK)
-        waiting.clear()
-        say(SpanKind.USER, f"m{turn.number}", turn.question)
-        marker += [END, ANSWER]
-        say(SpanKind.ASSISTANT, f"n{turn.number}", turn.answer)
-        marker.append(END)
-    return Prompt(tokens, tuple(spans))
 
 
 WORDS = st.lists(st.integers(5, 7), min_size=1, max_size=8).map(tuple)
@@ -157,9 +89,8 @@ def test_edits_make_held_text_the_wanted_text_and_leave_shared_words_alone(
 
 
 def test_nothing_is_done_to_text_that_goes_on() -> None:
-    turns = [Turn(n, (5, 6, 5), (7, 7), None) for n in range(3)]
-    whole = Ledger(frozenset(), frozenset(), {})
-    held, wanted = prompt_for(turns[:2], whole), prompt_for(turns, whole)
+    turns = [Turn(n, (5, 6, 5), (7, 7)) for n in range(3)]
+    held, wanted = prompt_for(turns[:2]), prompt_for(turns)
 
     assert align(held.tokens, held.spans, wanted) == Alignment((), len(held.tokens))
     assert align(held.tokens, held.spans, held) == Alignment((), len(held.tokens))
@@ -167,8 +98,8 @@ def test_nothing_is_done_to_text_that_goes_on() -> None:
 
 
 def test_a_span_that_left_goes_whole_and_what_is_new_goes_there_whole() -> None:
-    turns = [Turn(n, (5, 6, 5), (7, 7), None) for n in range(3)]
-    held = prompt_for(turns, Ledger(frozenset(), frozenset(), {}), system=(6, 6))
+    turns = [Turn(n, (5, 6, 5), (7, 7)) for n in range(3)]
+    held = prompt_for(turns, system=(6, 6))
     wanted = prompt_for(turns, Ledger(frozenset({0}), frozenset(), {1: ("s1", (5, 5))}), system=(6, 6))
     first, answer = held.spans[1], held.spans[2]
     marker = held.spans[3].start + held.spans[3].marker_tokens
@@ -182,9 +113,9 @@ def test_a_span_that_left_goes_whole_and_what_is_new_goes_there_whole() -> None:
 
 
 def test_the_first_tokens_of_all_stay_where_they_are() -> None:
-    turns = [Turn(n, (5 + n, 6), (7, 7), None) for n in range(2)]
-    held = prompt_for(turns, Ledger(frozenset(), frozenset(), {}))
-    wanted = prompt_for(turns, Ledger(frozenset({0}), frozenset(), {}))
+    turns = [Turn(n, (5 + n, 6), (7, 7)) for n in range(2)]
+    held = prompt_for(turns)
+    wanted = prompt_for(turns, Ledger(frozenset({0})))
 
     found = align(held.tokens, held.spans, wanted)
 
@@ -203,10 +134,10 @@ def kept_after(changed: Turn, *, keyless: bool = False, system: Words = (6, 6)) 
 
     Its first turn has left the context.
     """
-    turns = [Turn(n, (5, n + 50, *LONG), (7, n + 60, *LONG), None) for n in range(4)]
-    held = prompt_for(turns, Ledger(frozenset(), frozenset(), {}), system=(6, 6))
+    turns = [Turn(n, (5, n + 50, *LONG), (7, n + 60, *LONG)) for n in range(4)]
+    held = prompt_for(turns, system=(6, 6))
     turns[1] = changed
-    wanted = prompt_for(turns, Ledger(frozenset({0}), frozenset(), {}), system)
+    wanted = prompt_for(turns, Ledger(frozenset({0})), system)
     if keyless:
         without = [{f"m{1}": "", f"n{1}": ""}.get(span.key, span.key) for span in wanted.spans]
         spans = [replace(span, key=key) for span, key in zip(wanted.spans, without, strict=True)]
@@ -221,30 +152,29 @@ def kept_after(changed: Turn, *, keyless: bool = False, system: Words = (6, 6)) 
     "words", [(*range(90, 95), *LONG[3:]), (5, 51, *LONG[:10]), (5, 51, *LONG[:9], 99, *LONG[10:])]
 )
 def test_other_words_under_the_same_key_end_the_keeping_there(words: Words) -> None:
-    found, start = kept_after(Turn(1, (5, 51, *LONG), words, None))
+    found, start = kept_after(Turn(1, (5, 51, *LONG), words))
 
     assert start + 20 < found.kept_tokens < start + 60
     assert "The chat template rewrote an earlier message: " in found.note
 
 
 def test_another_system_prompt_ends_the_keeping_at_once() -> None:
-    found, start = kept_after(Turn(1, (5, 51, *LONG), (7, 61, *LONG), None), system=(6, 7))
+    found, start = kept_after(Turn(1, (5, 51, *LONG), (7, 61, *LONG)), system=(6, 7))
 
     assert found.edits == () and found.kept_tokens == 2 < start
     assert found.note.startswith("The system prompt is another one: ")
 
 
 def test_other_text_without_keys_ends_the_keeping_before_it() -> None:
-    found, start = kept_after(Turn(1, (5, 98, *LONG), (7, 99, *LONG), None), keyless=True)
+    found, start = kept_after(Turn(1, (5, 98, *LONG), (7, 99, *LONG)), keyless=True)
 
     assert found.kept_tokens <= start + 3
     assert found.edits == ()
 
 
 def test_keys_in_another_order_are_not_taken_for_the_same_text() -> None:
-    turns = [Turn(n, (5, n + 50, *LONG), (7, n + 60, *LONG), None) for n in range(3)]
-    whole = Ledger(frozenset(), frozenset(), {})
-    held, wanted = prompt_for(turns, whole), prompt_for([turns[1], turns[0], turns[2]], whole)
+    turns = [Turn(n, (5, n + 50, *LONG), (7, n + 60, *LONG)) for n in range(3)]
+    held, wanted = prompt_for(turns), prompt_for([turns[1], turns[0], turns[2]])
 
     found = align(held.tokens, held.spans, wanted)
 
