@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterator
 
 from app.ledger.sentences import whole_sentences, words_of
@@ -16,6 +17,9 @@ _MOST_ECHOED = 0.3
 """Share of these runs that are in what the model was asked."""
 _LEAST_SHARED = 0.5
 """Share of the longer words, and of the numbers, that have to be in the text."""
+_MOST_INVENTED = 1 / 3
+"""Share of the numbers of two digits and more that are not in the text; some may be sums or dates."""
+_NUMBER = re.compile(r"\d{2,}")
 _LONG = 4
 _STEM = 6
 """Letters that tell words apart, so that other endings do not count."""
@@ -29,6 +33,7 @@ class Flaw(enum.Enum):
     REPEATED = "The model's summary repeated itself"
     ECHOED = "The model repeated what it was asked"
     FOREIGN = "The model's summary was not about this text"
+    INVENTED = "The model's summary had numbers that are not in the text"
 
 
 def finished(text: str, has_ended: bool, most_tokens: int, count_tokens: CountTokens) -> str:
@@ -61,7 +66,9 @@ def flaw_of(text: str, source: str, instruction: str) -> Flaw | None:
         return Flaw.REPEATED
     if _echoed_share(text, instruction) > _MOST_ECHOED:
         return Flaw.ECHOED
-    return Flaw.FOREIGN if shared_share(text, source) < _LEAST_SHARED else None
+    if shared_share(text, source) < _LEAST_SHARED:
+        return Flaw.FOREIGN
+    return Flaw.INVENTED if _invented_share(text, source) > _MOST_INVENTED else None
 
 
 def repeats(text: str) -> bool:
@@ -80,6 +87,11 @@ def shared_share(text: str, source: str) -> float:
 def _means_something(word: str) -> bool:
     """Whether a word is long, a number, or of a script without spaces."""
     return len(word) >= _LONG or not (word.isascii() and word.isalpha())
+
+
+def _invented_share(text: str, source: str) -> float:
+    numbers = set(_NUMBER.findall(text))
+    return len(numbers - set(_NUMBER.findall(source))) / len(numbers) if numbers else 0.0
 
 
 def _echoed_share(text: str, instruction: str) -> float:

@@ -26,7 +26,6 @@ _LEAST_WORD_SHARE = 0.1
 _QUOTED_WORDS = 8
 _QUOTED_CHARACTERS = 60
 _SENTENCE_TOKENS = 30
-_DEFAULT = "English"
 
 
 @dataclass(frozen=True)
@@ -59,21 +58,17 @@ def languages() -> tuple[Language, ...]:
 
 
 def language_of(text: str) -> Language:
-    """Return the language that a text is in by its letters and function words; English where none is told."""
+    """Return the language of a text by its letters and function words; the last one where these do not tell."""
     sample = text[:_SAMPLE_CHARACTERS]
     num_letters = sum(character.isalpha() for character in sample)
-    words = words_of(sample)
-    shares = {}
     for language in languages():
         if language.letters:
-            found = len(re.findall(f"[{language.letters}]", sample))
-            if found > _LEAST_LETTER_SHARE * num_letters:
+            found = re.findall(f"[{language.letters}]", sample)
+            if len(found) > _LEAST_LETTER_SHARE * num_letters:
                 return language
-        else:
-            shares[language.name] = sum(word in language.words for word in words)
-    likeliest = max(shares, key=lambda name: shares[name])
-    name = likeliest if shares[likeliest] > _LEAST_WORD_SHARE * len(words) else _DEFAULT
-    return next(language for language in languages() if language.name == name)
+    words = words_of(sample)
+    hits = [sum(word in language.words for word in words) for language in languages()]
+    return languages()[hits.index(max(hits)) if max(hits) > _LEAST_WORD_SHARE * len(words) else -1]
 
 
 def summary_instruction(request: SummaryRequest, most_tokens: int) -> str:
