@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ledger.actions import restore
-from app.ledger.changes import together
+from app.ledger.changes import back_to, together
 from app.ledger.context import ConversationContext, SpanState
-from app.ledger.records import ContextChange, LedgerRows
+from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows
 from app.reply_settings import ReplySettings
 from app.segment_progress import ReadingProgress
 from app.store.conversations import ConversationStore
@@ -135,13 +135,17 @@ class ConversationSession(QObject):
         """Change what the model reads of the conversation, from the next message on; it can be undone."""
         assert self.conversation_id is not None
         inverse = self._store.change_context(self.conversation_id, change)
-        self.remember_undo(self.conversation_id, inverse)
+        self._undoable.setdefault(self.conversation_id, []).append(inverse)
         self._take_ledger()
         self.settle_wanted.emit(self.conversation_id)
 
-    def remember_undo(self, conversation_id: int, inverse: ContextChange) -> None:
-        """Let a change of a context that the engine's thread made for the user be undone by its inverse."""
-        self._undoable.setdefault(conversation_id, []).append(inverse)
+    def remember_since(self, conversation_id: int, before: LedgerRows) -> LedgerRows:
+        """Let what the engine's thread has done for the user since `before` be undone; return what is now."""
+        now = self._store.ledger(conversation_id)
+        inverse = back_to(before, now)
+        if inverse != NO_CHANGE:
+            self._undoable.setdefault(conversation_id, []).append(inverse)
+        return now
 
     def undo_context(self) -> None:
         """Take the last change of the context back that the user made; nothing where there is none."""

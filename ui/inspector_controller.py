@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from PySide6.QtCore import QObject
 
 from app.settings import Settings
 from engine.kv.page_map import PageMap
 from engine.memory_limits import MemoryLimits
+from ui.chat_controller import ChatController
 from ui.engine_thread import EngineThread
 from ui.inspector.pane import InspectorPane
+from ui.ledger_controller import LedgerController
 from ui.live_precision import LivePrecision
 from ui.memory_watch import MemoryWatch
 from ui.notifications import Notifications
+from ui.profiles.current import CurrentProfile
 from ui.stored_settings import StoredSettings
 
 _EXPORT = "export"
@@ -29,11 +30,12 @@ class InspectorController(QObject):
     def __init__(
         self,
         pane: InspectorPane,
+        chat: ChatController,
         precision: LivePrecision,
         engine: EngineThread,
+        profile: CurrentProfile,
         settings: StoredSettings,
         notifications: Notifications,
-        open_conversation: Callable[[], int | None],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -42,7 +44,7 @@ class InspectorController(QObject):
         self._engine = engine
         self._settings = settings
         self._notifications = notifications
-        self._open_conversation = open_conversation
+        self._session = chat.session
         self._pages: tuple[int, PageMap | None] = (0, None)
         self.watch = MemoryWatch(engine.guard, settings.value.memory, self)
         pane.memory.set_watch(self.watch)
@@ -50,6 +52,7 @@ class InspectorController(QObject):
         self._connect_memory()
         self._connect_precision()
         self._connect_pages()
+        LedgerController(pane.context, chat, engine, precision, profile, settings, self)
 
     def refresh(self) -> None:
         """Show the loaded model and what is held of the open conversation."""
@@ -92,7 +95,7 @@ class InspectorController(QObject):
 
     def _show_held(self) -> None:
         held = self._precision.held
-        is_open = held is not None and held.conversation_id == self._open_conversation()
+        is_open = held is not None and held.conversation_id == self._session.conversation_id
         self._pane.set_held(held, is_open)
         self._pane.precision.set_reread(self._precision.reread)
 
@@ -106,7 +109,7 @@ class InspectorController(QObject):
 
     def _show_pages(self) -> None:
         conversation_id, pages = self._pages
-        self._pane.pages.set_pages(pages, conversation_id == self._open_conversation())
+        self._pane.pages.set_pages(pages, conversation_id == self._session.conversation_id)
 
     def _on_pin(self, page_number: int, pinned: bool) -> None:
         conversation_id, _ = self._pages

@@ -13,6 +13,7 @@ from app.documents.formats import file_filter
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
+from ui.background_notices import BackgroundNotices
 from ui.centre_pane import CentrePane
 from ui.chat.drop import DropOverlay
 from ui.chat_controller import ChatController
@@ -88,9 +89,10 @@ class MainWindow(QMainWindow):
         )
         self.precision = LivePrecision(self.profile, engine, self)
         self.panels = InspectorController(
-            self.inspector, self.precision, engine, settings, notifications, self._open_conversation, self
+            self.inspector, self.chat, self.precision, engine, self.profile, settings, notifications, self
         )
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
+        BackgroundNotices(engine, notifications, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         DropOverlay(self).dropped.connect(self.chat.add_files)
@@ -228,16 +230,13 @@ class MainWindow(QMainWindow):
         self.conversations.set_writing(busy_id)
         self._menus.undo_delete.setEnabled(self.chat.switcher.can_undo_delete)
         self._menus.eject.setEnabled(loaded is not None)
-        is_rebuilding = self._engine.state is EngineState.REBUILDING
-        self._menus.stop.setEnabled(loading or is_rebuilding or busy_id is not None)
+        works = self._engine.state in (EngineState.REBUILDING, EngineState.SUMMARIZING)
+        self._menus.stop.setEnabled(loading or works or busy_id is not None)
         busy_title = self.chat.switcher.busy_elsewhere
         if busy_title is None:
             self.busy_bar.hide()
         else:
             self.busy_bar.show_for(busy_title)
-
-    def _open_conversation(self) -> int | None:
-        return self.chat.session.conversation_id
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id
@@ -277,6 +276,8 @@ class MainWindow(QMainWindow):
         self.models.stop_loading()
         self.chat.stream.stop()
         self.precision.stop_rebuild()
+        if self._engine.state is EngineState.SUMMARIZING:
+            self._engine.stop()
 
     def _attach(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Attach documents", "", file_filter())
