@@ -58,7 +58,7 @@ def languages() -> tuple[Language, ...]:
 
 
 def language_of(text: str) -> Language:
-    """Return the language of a text by its letters and function words; the last one where these do not tell."""
+    """Return the language of a text by its letters and function words; the last where these do not tell."""
     sample = text[:_SAMPLE_CHARACTERS]
     num_letters = sum(character.isalpha() for character in sample)
     for language in languages():
