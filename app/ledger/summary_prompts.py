@@ -36,7 +36,7 @@ class Language:
         name: of the language.
         letters: a class of letters that only this language has, empty where others have them too.
         words: its function words, where letters do not tell.
-        conversation: asks for a summary of all that was said.
+        conversation: asks for a summary of all that was said, of at most `$count` sentences.
         rest: the same from some `$words` on.
         document: asks for a summary of the document `$title`.
     """
@@ -80,7 +80,7 @@ def summary_instruction(request: SummaryRequest, most_tokens: int) -> str:
         form, names = language.rest, {"words": _first_words(request.source)}
     else:
         form, names = language.conversation, {}
-    return string.Template(form).substitute(names, count=max(1, most_tokens // _SENTENCE_TOKENS))
+    return string.Template(form).substitute(names, count=max(2, most_tokens // _SENTENCE_TOKENS))
 
 
 def _told_by(request: SummaryRequest) -> str:

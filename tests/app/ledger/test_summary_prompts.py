@@ -64,7 +64,7 @@ def test_a_conversation_is_asked_for_in_its_language_even_about_an_english_docum
 def test_a_document_is_named_and_asked_for_in_its_own_language() -> None:
     message = chat_message("user", "", [document_passage(document("Plan $1.txt", GERMAN), "a1")], "m1")
     instruction = summary_instruction(request(message, num_turns=0), 60)
-    assert instruction.startswith("Fasse das Dokument „Plan $1.txt“")
+    assert instruction.startswith("Fasse das Dokument „Plan $1.txt“ in höchstens 2 Sätzen")
 
 
 def test_a_run_in_the_middle_is_told_by_its_first_words() -> None:
@@ -88,7 +88,8 @@ def test_every_language_has_all_forms_with_what_they_name() -> None:
     assert not (languages()[-1].words or languages()[-1].letters)
     for language in languages():
         assert not (language.words and language.letters)
-        assert language.conversation and "$words" in language.rest and "$title" in language.document
+        assert "$words" in language.rest and "$title" in language.document
+        assert all("$count" in form for form in (language.conversation, language.rest, language.document))
 
 
 def test_the_instruction_follows_an_answer_as_a_question_of_its_own() -> None:
