@@ -6,10 +6,11 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from engine.kv.page_map import SpanKind, TextSpan
 from engine.spans import Prompt
 from engine.text_spans import between
-from engine.turns import common_prefix
 
 MOST_BORDER_TOKENS = 4
 """So many tokens at an end of the same words may differ, where they merge with other text around them."""
@@ -224,6 +225,13 @@ class _Comparison:
             self._why = REWRITTEN  # nothing is held behind it that could be spared by an inexact answer
             return None
         return Edit(start, stop, wanted_start, wanted_stop)
+
+
+def common_prefix(one: Sequence[int], other: Sequence[int]) -> int:
+    """Return how many tokens at the start of both are the same."""
+    length = min(len(one), len(other))
+    differs = np.flatnonzero(np.array(one[:length]) != np.array(other[:length]))
+    return int(differs[0]) if len(differs) else length
 
 
 def common_suffix(one: Sequence[int], other: Sequence[int]) -> int:

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from engine.alignment import Alignment, Edit, align, reread_note
+from engine.alignment import Alignment, Edit, align, common_prefix, reread_note
 from engine.held_context import HeldContext
 from engine.released import ReleasedText
 from engine.spans import Prompt
 from engine.text_spans import between
-from engine.turns import common_prefix
 
 NOT_PAGED = "This model cannot leave out text that it has read"
 NARROW_GAP = "There were too few positions for what is new between older text"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -54,18 +53,6 @@ class Prompt:
 
     tokens: list[int]
     spans: tuple[TextSpan, ...]
-
-    def held_spans(self, num_held: int) -> tuple[TextSpan, ...]:
-        """Return the spans of what a cache holds: a beginning of the prompt, or all of it and some answer."""
-        spans = [span for span in self.spans if span.start < num_held]
-        held = [dataclasses.replace(span, stop=min(span.stop, num_held)) for span in spans]
-        if num_held > len(self.tokens):
-            is_begun = (
-                bool(held) and held[-1].kind is SpanKind.ASSISTANT and held[-1].stop == len(self.tokens)
-            )
-            start = held.pop().start if is_begun else len(self.tokens)
-            held.append(TextSpan(SpanKind.ASSISTANT, "", start, num_held))
-        return tuple(held)
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,15 @@ from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
+from engine.turns import turn_starts
 from tests.engine.folders import write_folder
 
 FOUR = KVSpec.parse("4; page=64, group=32, hot=1, warm=1")
 SHORT = SamplingParams(temperature=0, max_tokens=8)
+TEMPLATE = (
+    "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}"
+    "{% if add_generation_prompt %}assistant: {% endif %}"
+)
 END_TOKEN = 999
 """No token of the vocabulary: the model never ends its turn, so that a test knows how long an answer is."""
 
@@ -29,6 +34,13 @@ def write_small_model(folder: Path) -> Path:
     return write_folder(
         folder, bits=None, hidden_size=128, max_position_embeddings=4096, eos_token_id=END_TOKEN
     )
+
+
+def write_templated_model(folder: Path) -> Path:
+    """Write the same with a template that writes an answer where it was generated: `user: …`."""
+    write_small_model(folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    return folder
 
 
 def small_engine(
@@ -65,6 +77,12 @@ def answer(engine: Engine, request: GenerationRequest) -> tuple[str, GenerationS
     finished = events[-1]
     assert isinstance(finished, Finished)
     return "".join(event.text for event in events if isinstance(event, Token)), finished.stats
+
+
+def without_oldest(messages: Sequence[ChatMessage], num_turns: int) -> tuple[ChatMessage, ...]:
+    """Return the messages without so many of the oldest turns; what precedes the first stays."""
+    starts = turn_starts(messages)
+    return (*messages[: starts[0]], *messages[starts[num_turns] :])
 
 
 def asked(

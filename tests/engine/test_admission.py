@@ -32,7 +32,6 @@ from engine.load_admission import LoadWish
 from engine.memory_limits import RESERVE_NBYTES, MemoryLimits
 from engine.model import ChatMessage
 from engine.spans import DocumentRange
-from engine.turns import without_oldest
 from tests.engine.folders import write_folder
 from tests.engine.small_engine import (
     FOUR,
@@ -42,6 +41,7 @@ from tests.engine.small_engine import (
     in_hand,
     rendered,
     small_engine,
+    without_oldest,
     write_small_model,
 )
 

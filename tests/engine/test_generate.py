@@ -7,6 +7,7 @@ import pytest
 from mlx_lm.generate import generate_step
 from mlx_lm.tokenizer_utils import TokenizerWrapper
 
+from engine.alignment import common_prefix
 from engine.budget import kv_nbytes_per_token
 from engine.cancel import CancelToken
 from engine.errors import ModelError
@@ -21,7 +22,6 @@ from engine.generate import Generation
 from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.sampling import SamplingParams
-from engine.turns import common_prefix
 from tests.engine.replies import GREEDY, generate, layers_hold, new_cache, outcome, prompt_of
 
 

@@ -20,7 +20,6 @@ from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
-from engine.turns import without_oldest
 from tests.engine.small_engine import (
     FOUR,
     answer,
@@ -30,6 +29,7 @@ from tests.engine.small_engine import (
     keyed,
     rendered,
     small_engine,
+    without_oldest,
     write_small_model,
 )
 

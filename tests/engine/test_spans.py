@@ -7,7 +7,7 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from engine import chat_template
 from engine.chat_template import Turn
-from engine.kv.page_map import SpanKind, TextSpan
+from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage, Model
 from engine.spans import OWN_SYSTEM_PROMPT, DocumentRange, Prompt, prompt_spans
 from engine.tokens import encode_with_offsets
@@ -168,28 +168,6 @@ def test_titles_are_one_short_line() -> None:
 
     title = prompt.spans[0].title
     assert title.startswith("One two three and more") and title.endswith("…") and len(title) <= 80
-
-
-def test_spans_of_a_cache_end_where_it_ends() -> None:
-    prompt, _ = prompt_of([ASKED, ANSWERED, AGAIN], CHATML)
-    question, answer, again, coming = prompt.spans
-
-    assert prompt.held_spans(len(prompt.tokens)) == prompt.spans
-    assert prompt.held_spans(answer.start + 3) == (
-        question,
-        TextSpan(SpanKind.ASSISTANT, "It is a thing.", answer.start, answer.start + 3),
-    )
-    written = TextSpan(SpanKind.ASSISTANT, "", coming.start, coming.stop + 9)
-    assert prompt.held_spans(coming.stop + 9) == (question, answer, again, written)
-
-
-def test_an_answer_without_a_marker_begins_behind_the_prompt() -> None:
-    prompt, _ = prompt_of([ASKED], MISTRAL.replace(" [/INST]", ""))
-
-    assert [span.kind for span in prompt.spans] == [SpanKind.USER]
-    assert prompt.held_spans(len(prompt.tokens) + 5)[1:] == (
-        TextSpan(SpanKind.ASSISTANT, "", len(prompt.tokens), len(prompt.tokens) + 5),
-    )
 
 
 def test_the_starter_reads_the_same_tokens_with_spans(starter: Model) -> None:
