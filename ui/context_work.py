@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from app.chat import ChatService
+from app.chat import ChatService, ContextEvent
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import ContextChange
 from app.reply_settings import ReplySettings
@@ -15,7 +15,7 @@ from app.store.errors import NotFoundError
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
-from engine.events import CacheChanged
+from engine.events import CacheChanged, PrefillProgress
 from engine.guard import GuardAction
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.engine_signals import EngineSignals
@@ -23,8 +23,10 @@ from ui.held_telling import HeldTelling
 
 log = logging.getLogger(__name__)
 
-PREPARING = "Preparing a summary"
-REBUILDING = "Reading the conversation again"
+PREPARING = "Preparing a summary of old turns."
+REBUILDING = "Reading the conversation again."
+
+RebuildEvent = PrefillProgress | CacheChanged | GuardAction
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,10 @@ class ContextWork:
     def summarize(
         self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
     ) -> None:
-        """Write a summary of what the user has named, and tell of it."""
-        self._follow(conversation_id, self._chat.summarize(conversation_id, leaf_id, key, settings, cancel))
+        """Write a summary of what the user has named, and give back what it stands for."""
+        events = self._chat.summarize(conversation_id, leaf_id, key, settings, cancel)
+        self._follow_asked(conversation_id, events)
+        self.settle(conversation_id, settings)
 
     def settle(self, conversation_id: int, settings: ReplySettings) -> None:
         """Take what the model no longer reads out of what is held."""
@@ -115,33 +119,42 @@ class ContextWork:
         leaf_id = self._leaf_id(due.conversation_id)
         if leaf_id is not None:
             events = self._chat.prepare(due.conversation_id, leaf_id, due.settings, cancel)
-            self._follow(due.conversation_id, events, PREPARING)
+            self._follow_quietly(PREPARING, due.conversation_id, events)
 
     def _rebuild(self, due: _Due, cancel: CancelToken) -> None:
         if self._lacks_positions(due):
             self._told.rebuild_announced.emit(due.conversation_id, self._num_held)
-            self._follow(due.conversation_id, self._engine.rebuild(cancel), REBUILDING)
+            self._follow_quietly(REBUILDING, due.conversation_id, self._engine.rebuild(cancel))
 
-    def _follow(self, conversation_id: int, events: Iterator[object], background: str = "") -> None:
-        """Tell of what is done; what it is in the `background`, only once there is something to do."""
-        is_begun = False
+    def _follow_asked(self, conversation_id: int, events: Iterator[ContextEvent]) -> None:
+        """Follow what the user waits for."""
         try:
             for event in events:
-                if not is_begun:
-                    self._told.background_changed.emit(background)
-                is_begun = True
+                if isinstance(event, SummaryProgress):
+                    self._told.summary_progress.emit(conversation_id, event)
                 self._take(conversation_id, event)
         finally:
-            if is_begun:
+            self._told.summary_progress.emit(conversation_id, None)
+            self._held.tell()
+
+    def _follow_quietly(
+        self, words: str, conversation_id: int, events: Iterator[ContextEvent | RebuildEvent]
+    ) -> None:
+        """Follow what nobody waits for; `words` say what it is, once there is something to do."""
+        is_told = False
+        try:
+            for event in events:
+                if not is_told:
+                    is_told = True
+                    self._told.background_changed.emit(words)
+                self._take(conversation_id, event)
+        finally:
+            if is_told:
                 self._told.background_changed.emit("")
-                self._told.summary_progress.emit(conversation_id, None)
                 self._held.tell()
 
-    def _take(self, conversation_id: int, event: object) -> None:
-        """Tell what matters of what comes while a summary is written or a conversation read again."""
+    def _take(self, conversation_id: int, event: ContextEvent | RebuildEvent) -> None:
         match event:
-            case SummaryProgress():
-                self._told.summary_progress.emit(conversation_id, event)
             case ContextChanged():
                 self._told.ledger_changed.emit(event.conversation_id)
             case GuardAction():
@@ -153,7 +166,7 @@ class ContextWork:
         """Return whether the next turn may run out of positions though reading again would give enough."""
         loaded = self._engine.loaded
         left = self._engine.positions_left(due.conversation_id)
-        if loaded is None or left is None:
+        if loaded is None or left is None or due.conversation_id != self._held.conversation_id:
             return False
         limit = loaded.plan_at(due.settings.kv).fitting_tokens
         limit = min(limit, due.settings.max_context or limit)

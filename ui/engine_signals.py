@@ -25,7 +25,7 @@ class EngineSignals(QObject):
             take; only while that is watched, twice a second at most.
         ledger_changed(int): what is stored of a conversation's context was changed by the engine's thread.
         summary_progress(int, SummaryProgress | None): a conversation, and how far the summary is that is
-            written in it; None when that has ended. Those that are prepared between replies are told too.
+            written in it because the user asks for it, or waits for it; None when that has ended.
         reading_cost_told(int, ContextChange, int): a conversation, a change of its context that was asked
             about, and the tokens that would have to be read for it.
         rebuild_announced(int, int): a conversation is about to be read again in idle time, so many tokens,

@@ -23,6 +23,7 @@ _LEAST_READ_TOKENS = 32
 """A shorter prompt says little of how fast a long one is read."""
 _HINDRANCES = {
     EngineState.GENERATING: "Wait until the reply is written.",
+    EngineState.SUMMARIZING: "Wait until the summary is written.",
     EngineState.LOADING: "Wait until the model is loaded.",
     EngineState.EMPTY: "Load a model first.",
 }

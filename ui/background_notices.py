@@ -1,0 +1,37 @@
+"""What is said of work that is done between replies, as far as people have to know."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QObject
+
+from ui.engine_thread import EngineThread
+from ui.notifications import Level, Notice, Notifications
+
+_REBUILD = "rebuild"
+
+
+class BackgroundNotices(QObject):
+    """Announces that a conversation is read again because its positions run out, while that is done."""
+
+    def __init__(
+        self, engine: EngineThread, notifications: Notifications, parent: QObject | None = None
+    ) -> None:
+        super().__init__(parent)
+        self._notifications = notifications
+        engine.rebuild_announced.connect(self._on_announced)
+        engine.background_changed.connect(self._on_background)
+
+    def _on_announced(self, _conversation_id: int, num_tokens: int) -> None:
+        self._notifications.post(
+            Notice(
+                Level.INFO,
+                "The conversation is read again",
+                f"Its {num_tokens:,} tokens are read once more, as what has left it used up the model's "
+                "positions. You can go on writing: an answer comes first.",
+                topic=_REBUILD,
+            )
+        )
+
+    def _on_background(self, words: str) -> None:
+        if not words:
+            self._notifications.withdraw(_REBUILD)
