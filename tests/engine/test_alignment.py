@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.alignment import Alignment, Edit, align
 from engine.kv.page_map import SpanKind, TextSpan
-from engine.model import ChatMessage
+from engine.model import ChatMessage, Model
 from engine.spans import DocumentRange, Prompt
 from tests.engine.ledger_prompts import BEGIN, BREAK, USER, Ledger, Turn, Words, prompt_for, words_of
 from tests.engine.test_chat_template import CHATML, DEAF, GEMMA, LLAMA3, MISTRAL
@@ -293,6 +293,18 @@ def test_turns_that_a_template_rewrote_have_no_spans_and_are_not_guessed_at() ->
     result = applied(read(held.tokens), wanted, found)
     assert [one.token for one in result] == wanted.tokens[: found.kept_tokens]
     assert found.edits == ()
+
+
+def test_the_starter_reads_no_more_than_the_summary(starter: Model) -> None:
+    """With a tokenizer that merges words with what stands around them."""
+    messages, summary = conversation(5), "They spoke of letters, all of them the same."
+    held = starter.prompt(messages)
+    wanted = starter.prompt([summarized(messages[4], summary), *messages[5:]])
+
+    found = check_kept(held, wanted)
+
+    assert found.num_inserted < starter.token_counter().count(summary) + 10
+    check_kept(wanted, held)
 
 
 # The answer that was generated.

@@ -70,6 +70,36 @@ def test_markers_go_with_what_they_introduce() -> None:
     ]
 
 
+def test_spans_have_the_keys_of_what_they_are_and_end_their_markers_where_the_words_begin() -> None:
+    summary = DocumentRange("Summary", 0, 8, "s3", SpanKind.SUMMARY)
+    document = DocumentRange("a.md", 10, 14, "a7")
+    asked = ChatMessage("user", "In short\n\nText\n\n  Which?", (summary, document), "m1")
+    system = ChatMessage("system", "Be brief.")
+
+    prompt, texts = prompt_of([system, asked, ChatMessage("assistant", "That.", key="m2")], CHATML)
+
+    assert [
+        (span.kind, span.key, text[: span.marker_tokens], text[span.marker_tokens :])
+        for span, text in zip(prompt.spans, texts, strict=True)
+    ] == [
+        (SpanKind.SYSTEM, "", "<|im_start|>system\n", "Be brief."),
+        (SpanKind.SUMMARY, "s3", "<|im_end|>\n<|im_start|>user\n", "In short"),
+        (SpanKind.DOCUMENT, "a7", "\n\n", "Text"),
+        (SpanKind.USER, "m1", "\n\n  ", "Which?"),
+        (SpanKind.ASSISTANT, "m2", "<|im_end|>\n<|im_start|>assistant\n", "That."),
+        (SpanKind.ASSISTANT, "", "<|im_end|>\n<|im_start|>assistant\n", ""),
+    ]
+
+
+def test_reasoning_that_a_template_keeps_is_of_the_words_and_not_of_the_marker() -> None:
+    reasoned = ChatMessage("assistant", "<think>\nIs it?\n</think>\n\nIt is.", key="m2")
+
+    prompt, texts = prompt_of([ASKED, reasoned, AGAIN], CHATML)
+
+    assert texts[1][prompt.spans[1].marker_tokens :] == reasoned.content
+    assert prompt.spans[1].title == "It is."
+
+
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc"]) | st.sampled_from("\n ab"),
     min_size=1,
