@@ -113,11 +113,6 @@ def message_text(text: str, documents: Sequence[TitledText]) -> str:
     return chat_message("user", text, [document_passage(each) for each in documents]).content
 
 
-def document_ranges(documents: Sequence[TitledText]) -> tuple[DocumentRange, ...]:
-    """Return where the documents of a message stand in its `message_text`."""
-    return chat_message("user", "", [document_passage(each) for each in documents]).documents
-
-
 def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, ...]:
     """Return the documents of a conversation, in order, without summaries."""
     return tuple(

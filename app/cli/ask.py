@@ -212,7 +212,7 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
     if wanted.max_context is not None:
         _require_positions(inspect(found.path), wanted.max_context)
 
-    from app.document_prompt import document_ranges, message_text
+    from app.document_prompt import chat_message, document_passage
     from app.segments import SegmentReader
     from engine.engine import Engine, GenerationRequest
     from engine.model import ChatMessage
@@ -231,8 +231,8 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
     if loaded.plan.unpacked_tokens is not None:
         output.note(_slow_weights(loaded.plan.unpacked_tokens))
     messages = [ChatMessage("system", asked.system)] if asked.system else []
-    text = message_text(asked.question, asked.documents)
-    messages.append(ChatMessage("user", text, document_ranges(asked.documents)))
+    documents = [document_passage(document) for document in asked.documents]
+    messages.append(chat_message("user", asked.question, documents))
     request = GenerationRequest(
         tuple(messages), asked.sampling, wanted.kv, wanted.max_context, anyway=asked.anyway
     )

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from app.document_prompt import (
     chat_message,
     document_passage,
-    document_ranges,
     document_text,
-    message_text,
     placed_documents,
     replaced,
     summary_passage,
@@ -31,7 +29,7 @@ class Paper:
 
 
 def user(text: str, *papers: Paper) -> ChatMessage:
-    return ChatMessage("user", message_text(text, papers), document_ranges(papers))
+    return chat_message("user", text, [document_passage(paper) for paper in papers])
 
 
 papers = st.lists(st.builds(Paper, st.text(max_size=9), st.text(max_size=30)), max_size=3)
@@ -77,7 +75,9 @@ def test_a_document_that_is_replaced_leaves_the_others_as_they_were(
 def test_documents_that_are_put_first_keep_the_places_of_the_others() -> None:
     paper = Paper("Owls", "They hunt.")
     message = with_documents_first(user("When?", paper), [("Bats", "Notes on bats."), ("Cats", "Notes.")])
-    assert message.content == "Notes on bats.\n\nNotes.\n\n" + message_text("When?", [paper])
+    assert (
+        message.content == "Notes on bats.\n\nNotes.\n\n" + f"{document_text('Owls', 'They hunt.')}\n\nWhen?"
+    )
     assert [(each.title, message.content[each.start : each.stop]) for each in message.documents] == [
         ("Bats", "Notes on bats."),
         ("Cats", "Notes."),

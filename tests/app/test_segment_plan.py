@@ -9,8 +9,6 @@ import pytest
 from app.document_prompt import (
     chat_message,
     document_passage,
-    document_ranges,
-    message_text,
     placed_documents,
     summary_passage,
 )
@@ -31,7 +29,7 @@ OWLS, BATS = Paper("Owls", "They hunt."), Paper("Bats", "They hang.")
 
 
 def user(text: str, *papers: Paper) -> ChatMessage:
-    return ChatMessage("user", message_text(text, papers), document_ranges(papers))
+    return chat_message("user", text, [document_passage(paper) for paper in papers])
 
 
 def request(*messages: ChatMessage) -> GenerationRequest:
@@ -60,7 +58,7 @@ def test_notes_on_documents_of_earlier_messages_stand_with_the_last_question() -
 def test_documents_without_notes_stay_whole() -> None:
     owls, _ = placed_documents(CONVERSATION.messages)
     last = with_notes(CONVERSATION, {owls: "On owls."}).messages[-1]
-    assert last.content == "On owls.\n\n" + message_text("What hangs?", [BATS])
+    assert last.content == "On owls.\n\n" + user("What hangs?", BATS).content
     assert [each.title for each in last.documents] == ["Owls", "Bats"]
 
 

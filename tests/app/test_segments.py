@@ -16,8 +16,9 @@ from transformers import PreTrainedTokenizerFast
 
 from app.chat import ChatService, ReplyEnded, ReplySettings
 from app.chat import ReplyEvent as ChatEvent
-from app.document_prompt import document_ranges, message_text
+from app.document_prompt import chat_message, document_passage
 from app.documents.document import Document
+from app.ledger.records import LedgerRows
 from app.ledger.records import LedgerRows
 from app.profiles import DocumentMode, Overflow
 from app.segment_progress import SegmentEvent, SegmentProgress
@@ -89,7 +90,7 @@ LONG, SHORT = paper("Long", 120), paper("Short", 5)
 
 
 def user(text: str, *documents: Document) -> ChatMessage:
-    return ChatMessage("user", message_text(text, documents), document_ranges(documents))
+    return chat_message("user", text, [document_passage(document) for document in documents])
 
 
 def request(*messages: ChatMessage, **changes: object) -> GenerationRequest:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.ledger.records import SummaryState
 from app.store.db import OpenReport, open_store
 from app.store.records import MessageState
 
@@ -85,6 +86,25 @@ def test_a_process_killed_at_any_moment_leaves_whole_messages(tmp_path: Path) ->
         with closing(sqlite3.connect(path)) as conn:
             assert conn.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             assert conn.execute("PRAGMA foreign_key_check").fetchall() == []
+
+
+@pytest.mark.slow
+def test_a_process_killed_in_the_middle_of_a_trim_leaves_marks_and_summaries_that_belong_together(
+    tmp_path: Path,
+) -> None:
+    random.seed(21)
+    for attempt in range(8):
+        path = tmp_path / str(attempt) / "conversations.db"
+        (number,) = kill_writer("trim", path, num_lines=random.randint(1, 40))
+        store, report = open_store(path)
+        assert report == OpenReport()
+        rows = store.ledger(store.conversations()[0].id)
+        assert len(rows.summaries) in {number, number + 1}
+        assert rows.marks.keys() == {f"m{one}" for one in range(1, len(rows.summaries) + 1)}
+        *former, last = rows.summaries
+        assert {each.state for each in former} <= {SummaryState.RETIRED}
+        assert last.state is SummaryState.USED
+        store.close()
 
 
 @pytest.mark.slow

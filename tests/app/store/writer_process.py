@@ -9,8 +9,9 @@ import itertools
 import sys
 from pathlib import Path
 
+from app.ledger.records import ContextChange, ItemMark, SummaryState
 from app.store.conversations import ConversationStore
-from tests.app.store.samples import add_conversation, document
+from tests.app.store.samples import SUMMARY, add_conversation, document
 
 
 def stream(store: ConversationStore) -> None:
@@ -37,6 +38,17 @@ def send(store: ConversationStore) -> None:
         print(number, leaf_id, flush=True)
 
 
+def trim(store: ConversationStore) -> None:
+    """Put a summary in the place of the one before it and drop a message with it, one after the other."""
+    conversation_id = store.create_conversation().id
+    states: tuple[tuple[int, SummaryState], ...] = ()
+    for number in itertools.count(1):
+        mark = ItemMark(f"m{number}", is_dropped=True)
+        stored = store.add_summary(conversation_id, SUMMARY, ContextChange((mark,), states))
+        states = ((stored.id, SummaryState.RETIRED),)
+        print(number, flush=True)
+
+
 if __name__ == "__main__":
     job, path = sys.argv[1:]
-    {"stream": stream, "send": send}[job](ConversationStore.open(Path(path)))
+    {"stream": stream, "send": send, "trim": trim}[job](ConversationStore.open(Path(path)))
