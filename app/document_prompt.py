@@ -108,11 +108,6 @@ def chat_message(role: Role, text: str, passages: Sequence[Passage] = (), key: s
     return ChatMessage(role, _BETWEEN.join([*parts, text] if text else parts), tuple(ranges), key)
 
 
-def message_text(text: str, documents: Sequence[TitledText]) -> str:
-    """Return what the model reads for a message with documents."""
-    return chat_message("user", text, [document_passage(each) for each in documents]).content
-
-
 def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, ...]:
     """Return the documents of a conversation, in order, without summaries."""
     return tuple(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from app.document_prompt import message_text
+from app.document_prompt import document_text
 from app.ledger.context import ConversationContext
 from app.ledger.planning import ContextRoom
 from app.ledger.run import Run, run_text
@@ -77,7 +77,7 @@ class ContextBudget:
 
     def attachment_tokens(self, attachment: Attachment) -> int | None:
         """Return the tokens of one document as the model reads it."""
-        return self._counts.count(message_text("", [attachment]))
+        return self._counts.count(document_text(attachment.title, attachment.text))
 
     def estimate(
         self, asked: Asked, settings: ReplySettings, loaded: LoadedModel | None
@@ -164,7 +164,9 @@ class ContextEstimate:
         around = template.around(num_messages, has_system)
         own = around - template.around(num_messages - 1, has_system) if asked.has_question else 0
         text = self._counts.count(asked.text)
-        documents = _sum([self._counts.count(message_text("", [each])) for each in asked.attachments])
+        documents = _sum(
+            [self._counts.count(document_text(each.title, each.text)) for each in asked.attachments]
+        )
         history = None
         if message_tokens is not None and text is not None and documents is not None:
             history = message_tokens + around - own - text - documents

@@ -313,6 +313,20 @@ def test_messages_whose_conversation_is_lost_get_a_new_one(db_path: Path, whole:
     check_it_works(store, db_path)
 
 
+def test_what_belonged_to_a_lost_conversation_without_messages_is_left_behind(db_path: Path) -> None:
+    store = ConversationStore.open(db_path)
+    lost = store.create_conversation("Lost").id
+    store.add_attachment(lost, document())
+    store.add_summary(lost, SUMMARY, ContextChange((ItemMark("m1", is_pinned=True),)))
+    store.close()
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("DELETE FROM conversations")
+    damage_header(db_path)
+    store, _ = check_rescue(db_path, db_path.read_bytes())
+    assert store.conversations() == []
+    check_it_works(store, db_path)
+
+
 def test_two_damaged_files_on_one_day_are_both_kept(db_path: Path) -> None:
     db_path.parent.mkdir()
     for content in ("one", "two"):
