@@ -25,6 +25,7 @@ from ui.inspector.slider import WheelGuard
 from ui.plain_text import plain_label
 from ui.profiles.current import CurrentProfile
 from ui.profiles.name_dialog import ask_name
+from ui.profiles.trim_fields import TrimFields
 from ui.profiles.words import DOCUMENT_WORDS, OVERFLOW_WORDS, description
 
 _MOST_TOKENS = 10_000_000
@@ -63,13 +64,17 @@ class ProfileEditor(QWidget):
         self._overflow.activated.connect(
             lambda _: self._current.update(overflow=Overflow(self._overflow.currentData()))
         )
+        self._trim = TrimFields()
+        self._trim.changed.connect(
+            lambda trim_at, keep_ratio: self._current.update(trim_at=trim_at, keep_ratio=keep_ratio)
+        )
         self._documents = _choice("Documents", DOCUMENT_WORDS)
         self._documents.activated.connect(
             lambda _: self._current.update(document_mode=DocumentMode(self._documents.currentData()))
         )
         self._make_buttons()
         self._lay_out()
-        WheelGuard(self).guard(self._limit, self._overflow, self._documents)
+        WheelGuard(self).guard(self._limit, self._overflow, *self._trim.fields, self._documents)
         current.changed.connect(self._show)
         self._show(current.value)
 
@@ -94,13 +99,11 @@ class ProfileEditor(QWidget):
         grid.addWidget(self._limits, 0, 0)
         grid.addWidget(self._limit, 0, 1)
         grid.addWidget(self._fit, 1, 0, 1, 2)
-        for line, (title, field) in enumerate(
-            (("When the context is full", self._overflow), ("Documents", self._documents)), 1
-        ):
-            label = QLabel(title)
-            label.setBuddy(field)
-            grid.addWidget(label, 2 * line, 0, 1, 2)
-            grid.addWidget(field, 2 * line + 1, 0, 1, 2)
+        grid.addWidget(_label("When the context is full", self._overflow), 2, 0, 1, 2)
+        grid.addWidget(self._overflow, 3, 0, 1, 2)
+        grid.addWidget(self._trim, 4, 0, 1, 2)
+        grid.addWidget(_label("Documents", self._documents), 5, 0, 1, 2)
+        grid.addWidget(self._documents, 6, 0, 1, 2)
         row = QWidget()
         buttons = FlowLayout(row, spacing=2)
         for button in self._buttons():
@@ -125,6 +128,7 @@ class ProfileEditor(QWidget):
             self._limit.setEnabled(profile.max_context is not None)
             self._limit.setValue(profile.max_context or self._limit.value())
         self._overflow.setCurrentIndex(list(OVERFLOW_WORDS).index(profile.overflow))
+        self._trim.show_profile(profile)
         self._documents.setCurrentIndex(list(DOCUMENT_WORDS).index(profile.document_mode))
         shown = {
             self._save_changes: origin is not None and self._current.is_own(origin),
@@ -189,6 +193,12 @@ def _choice(name: str, words: Mapping[Any, str]) -> QComboBox:
     for value, text in words.items():
         combo.addItem(text, value.value)
     return combo
+
+
+def _label(title: str, field: QWidget) -> QLabel:
+    label = QLabel(title)
+    label.setBuddy(field)
+    return label
 
 
 def _link(text: str, press: Any) -> QPushButton:

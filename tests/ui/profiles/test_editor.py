@@ -124,6 +124,6 @@ def test_everything_that_takes_the_focus_has_a_name(editor: ProfileEditor, curre
     kinds = (QComboBox, QSpinBox, QCheckBox, QPushButton)
     widgets: list[QWidget] = [widget for kind in kinds for widget in editor.findChildren(kind)]
     shown = [widget for widget in widgets if widget.isVisible()]
-    assert len(shown) == 7
+    assert len(shown) == 9
     names = [QAccessible.queryAccessibleInterface(widget).text(QAccessible.Text.Name) for widget in shown]
     assert all(names)
