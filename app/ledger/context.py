@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from app.document_prompt import TitledText, chat_message, document_passage
 from app.ledger.records import ContextChange, ItemMark, LedgerRows, Summary, attachment_key, message_key
 from app.ledger.standing import (
     PathItems,
@@ -23,7 +22,7 @@ from app.ledger.standing import (
     standing,
     turns_of,
 )
-from app.ledger.writing import summary_title, waiting_summaries, written_messages, written_summary
+from app.ledger.writing import summary_title, written_messages
 from app.store.records import Message, Role
 from app.store.titles import title_of
 from engine.kv.page_map import SpanKind
@@ -144,23 +143,10 @@ class ConversationContext:
     def messages(self) -> tuple[ChatMessage, ...]:
         """What the model reads, with keys, without a system prompt.
 
-        A summary stands at the head of the first turn behind what it stands for that is read. `waiting` are
-        those with no such turn.
+        A summary stands at the head of the first turn behind what it stands for that is read. Where there is
+        none, it waits for the next question and is not among them.
         """
         return tuple(written_messages(self.items, self.standing))
-
-    @cached_property
-    def waiting(self) -> tuple[Summary, ...]:
-        """The summaries that stand at the head of the next question, in order."""
-        return waiting_summaries(self.items, self.standing)
-
-    def asking(self, text: str, documents: Sequence[TitledText] = ()) -> tuple[ChatMessage, ...]:
-        """Return `messages` with a further question, which has no key, as they will be when it is sent."""
-        passages = [
-            *(written_summary(summary, self.items) for summary in self.waiting),
-            *(document_passage(document) for document in documents),
-        ]
-        return (*self.messages, chat_message("user", text, passages))
 
     @cached_property
     def spans(self) -> tuple[LedgerSpan, ...]:

@@ -54,13 +54,6 @@ def written_messages(items: PathItems, standing: Standing) -> Iterator[ChatMessa
             heads = []
 
 
-def waiting_summaries(items: PathItems, standing: Standing) -> tuple[Summary, ...]:
-    """Return the summaries that no turn that is read follows, in order."""
-    unread = standing.turn_summaries.keys() | standing.dropped_turns
-    last_read = max((index for index in range(len(items.turns)) if index not in unread), default=-1)
-    return tuple(summary for end, summary in _ends(standing).items() if end > last_read)
-
-
 def _ends(standing: Standing) -> dict[int, Summary]:
     """Return each summary by the last turn that it stands for, in order."""
     last: dict[Summary, int] = {}
