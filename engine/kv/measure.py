@@ -9,7 +9,7 @@ import numpy as np
 
 from engine.context_usage import SpanUsage
 from engine.kv.heat import HeatSampler
-from engine.kv.page import HeldBits, IntArray, Page
+from engine.kv.page import HeldBits, IntArray
 from engine.kv.page_map import PageCounters, PageMap, TextSpan
 from engine.kv.page_table import PageReference, PageTable
 from engine.kv.precision import KVSpec, Tier
@@ -80,10 +80,8 @@ def span_usage(
     """
     pages = [reference.page for reference in table.references]
     counts = np.array([reference.num_tokens for reference in table.references], dtype=np.float64)
-    tokens_of: Counter[Page] = Counter()
-    for page, count in zip(pages, counts.tolist(), strict=True):
-        tokens_of[page] += count
-    shares = counts / np.array([tokens_of[page] for page in pages], dtype=np.float64)
+    _, page_of = np.unique(np.array([page.number for page in pages]), return_inverse=True)
+    shares = counts / np.bincount(page_of, weights=counts)[page_of]
     heat = [0.0 if page is pages[0] else page.heat for page in pages]
     num_open = len(table.open_tokens)
     edges = np.concatenate([[0.0], np.cumsum([*counts, num_open])])

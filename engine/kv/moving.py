@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -15,19 +16,30 @@ from engine.kv.page import BoolArray, Page, still_marked
 from engine.kv.page_table import PageReference
 
 
+@dataclass(eq=False)
+class _HandedOver:
+    """A page that was handed over; all parts of a sequence have this in common.
+
+    Attributes:
+        page: what it is here, while another sequence or a part that came back still reads it.
+    """
+
+    page: weakref.ref[Page]
+
+
 @dataclass(frozen=True, eq=False)
 class _Outside:
     """What stays here of a sequence whose keys and values are elsewhere.
 
     Attributes:
         form: what its blobs have in common, None where there are none.
-        num_pages: how many pages were handed over.
+        pages: those that were handed over.
         references: which of these pages the sequence reads, in order, and which of their tokens.
         open_kept: which of the open tokens that were handed over it has; empty where none were.
     """
 
     form: BlobFormat | None
-    num_pages: int
+    pages: tuple[_HandedOver, ...]
     references: tuple[tuple[int, BoolArray], ...]
     open_kept: BoolArray
 
@@ -43,9 +55,10 @@ class _Outside:
         blobs = sorted({number for number, _ in references})
         renumbered = tuple((blobs.index(number), valid) for number, valid in references)
         open_kept = still_marked(self.open_kept, kept[start:])
+        pages = tuple(self.pages[number] for number in blobs)
         if not open_kept.any():
-            return _Outside(self.form, len(blobs), renumbered, open_kept[:0]), blobs
-        return _Outside(self.form, len(blobs), renumbered, open_kept), [*blobs, self.num_pages]
+            return _Outside(self.form, pages, renumbered, open_kept[:0]), blobs
+        return _Outside(self.form, pages, renumbered, open_kept), [*blobs, len(self.pages)]
 
 
 class MovableCache(GrowingCache):
@@ -69,7 +82,7 @@ class MovableCache(GrowingCache):
     @property
     def num_pages(self) -> int:
         """How many pages it has, here or outside."""
-        return self._outside.num_pages if self._outside else len(self._distinct_pages())
+        return len(self._outside.pages) if self._outside else len(self._distinct_pages())
 
     def _distinct_pages(self) -> list[Page]:
         return list(dict.fromkeys(reference.page for reference in self._table.references))
@@ -91,7 +104,8 @@ class MovableCache(GrowingCache):
                 write(encode_open(header, self._open_arrays(), form))
         places = {page: index for index, page in enumerate(pages)}
         references = tuple((places[reference.page], reference.valid) for reference in table.references)
-        self._outside = _Outside(form, len(pages), references, np.ones(len(header.tokens), dtype=np.bool_))
+        handed_over = tuple(_HandedOver(weakref.ref(page)) for page in pages)
+        self._outside = _Outside(form, handed_over, references, np.ones(len(header.tokens), dtype=np.bool_))
         table.set_references(())
         for layer in self._paged:
             layer.clear()
@@ -99,6 +113,8 @@ class MovableCache(GrowingCache):
 
     def move_in(self, blobs: Iterator[Blob]) -> None:
         """Take back what `move_out` handed over, in the same order.
+
+        A page that another sequence still reads is shared with it again, with the bits that it has now.
 
         Raises:
             BlobError: something else came. Then, as when `blobs` raises, all is still outside.
@@ -110,6 +126,8 @@ class MovableCache(GrowingCache):
             self._table.set_references(
                 [PageReference(pages[index], valid) for index, valid in outside.references]
             )
+            for page in pages:
+                self._store.release(page)
             if opened:
                 self._reopen_with(opened, outside.open_kept)
             self._table.skip_to_end()
@@ -120,16 +138,20 @@ class MovableCache(GrowingCache):
     def _taken_in(
         self, blobs: Iterator[Blob], outside: _Outside, form: BlobFormat
     ) -> tuple[list[Page], OpenArrays]:
-        """Return the pages, which have no reference yet, and the open tokens, none where there are none."""
+        """Return the pages, each retained once, and the open tokens, none where there are none."""
         pages: list[Page] = []
         try:
-            while len(pages) < outside.num_pages:
-                pages.append(decode_page(next(blobs), form, self._store))
-                mx.clear_cache()  # each pool that has grown left a buffer
+            for handed_over in outside.pages:
+                blob, page = next(blobs), handed_over.page()
+                if page is None or page not in self._store.pages:
+                    page = decode_page(blob, form, self._store)
+                    handed_over.page = weakref.ref(page)
+                    mx.clear_cache()  # each pool that has grown left a buffer
+                self._store.retain(page)  # what others read may be given up at any time
+                pages.append(page)
             return pages, decode_open(next(blobs), form)[1] if len(outside.open_kept) else {}
         except BaseException:
             for page in pages:
-                self._store.retain(page)
                 self._store.release(page)
             self._store.defragment()
             raise

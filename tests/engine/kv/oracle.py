@@ -60,6 +60,23 @@ class Text:
         self.tokens[at:at] = tokens
         self.positions[at:at] = range(start, start + len(tokens))
 
+    def detach(self, start: int, stop: int) -> Text:
+        tokens, positions = self.tokens[start:stop], self.positions[start:stop]
+        self.drop(start, stop)
+        return Text(tokens, positions, positions[-1] + 1 if positions else 0)
+
+    def place_of(self, piece: Text) -> int | None:
+        """Return the index before which a piece's positions are unused, None where they are not."""
+        first, last = piece.positions[0], piece.positions[-1]
+        at = sum(position < first for position in self.positions)
+        is_free = not any(first <= position <= last for position in self.positions)
+        return at if is_free else None
+
+    def attach(self, at: int, piece: Text) -> None:
+        self.tokens[at:at] = piece.tokens
+        self.positions[at:at] = piece.positions
+        self.next_position = max(self.next_position, piece.next_position)
+
     def rebuild(self) -> None:
         tokens = self.tokens
         self.__init__()  # type: ignore[misc]

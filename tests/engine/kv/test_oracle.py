@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from engine.errors import OctavoError
 from engine.kv.cache import SequenceCache
 from engine.kv.page import Page
 from engine.kv.pool import Part
@@ -41,6 +42,7 @@ from tests.engine.kv.small_specs import percents, rules, shapes, specs, tiers
 from tests.engine.kv.stand_in import NUM_TOKENS, FloatArray, StandInShape, stand_in, weights
 
 MOST_SEQUENCES = 3
+MOST_PIECES = 3
 LEAST_BITS = {Tier.HOT: 16, Tier.WARM: 8, Tier.COLD: 2}
 
 
@@ -64,6 +66,7 @@ class CacheMachine(RuleBasedStateMachine):
         self.shape, self.page_tokens = shape, spec.page_tokens
         self.most_tokens = 256 + 2 * spec.page_tokens
         self.sequences = [Sequence(SequenceCache(stand_in(shape), spec), Text())]
+        self.pieces: list[Sequence] = []
         self.next_token = 1
         self.seen: dict[Page, tuple[int, list[int], list[int]]] = {}
         self.read(self.sequences[0], self.new_tokens(1 + percent * self.most_tokens // 100))
@@ -73,8 +76,10 @@ class CacheMachine(RuleBasedStateMachine):
         first, self.next_token = self.next_token, self.next_token + count
         return [1 + token % (NUM_TOKENS - 1) for token in range(first, first + count)]
 
-    def chosen(self, data: st.DataObject) -> Sequence:
-        return self.sequences[data.draw(st.integers(0, len(self.sequences) - 1))]
+    def chosen(self, data: st.DataObject, among: list[Sequence] | None = None) -> Sequence:
+        """Return one of the sequences. It is drawn by its index, as Hypothesis keeps what was drawn."""
+        among = self.sequences if among is None else among
+        return among[data.draw(st.integers(0, len(among) - 1))]
 
     # Reading.
 
@@ -219,9 +224,81 @@ class CacheMachine(RuleBasedStateMachine):
         sequence.cache.splice(at, tokens)
         sequence.text.splice(at, tokens)
 
+    @rule(
+        data=st.data(),
+        start=percents,
+        percent=percents,
+        chunks=st.lists(st.integers(1, 60), max_size=3),
+        ends=st.booleans(),
+    )
+    def splice_in_steps(
+        self, data: st.DataObject, start: int, percent: int, chunks: list[int], ends: bool
+    ) -> None:
+        sequence = self.chosen(data)
+        at = self.drop_some(sequence, start, percent)
+        at = min(at, len(sequence.text.tokens))
+        head, text = sequence.cache.begin_splice(at), sequence.text.copy()
+        text.truncate(at)
+        free, taken = sequence.cache.free_positions(at), []
+        for chunk in chunks:
+            if len(taken) + chunk <= free:
+                taken += self.new_tokens(chunk)
+                self.read(Sequence(head, text), taken[-chunk:])
+        if not ends:
+            head.close()
+            return
+        sequence.cache.end_splice(at, head)
+        sequence.text.splice(at, taken)
+
+    @rule(data=st.data(), start=percents, percent=percents)
+    def detach(self, data: st.DataObject, start: int, percent: int) -> None:
+        """Take up to three pages out and keep the piece."""
+        sequence = self.chosen(data)
+        first = start * len(sequence.text.tokens) // 100
+        last = first + percent * self.page_tokens // 33
+        piece = Sequence(sequence.cache.detach(first, last), sequence.text.detach(first, last))
+        self.add_piece(piece)
+
+    def add_piece(self, piece: Sequence) -> None:
+        self.pieces.append(piece)
+        if len(self.pieces) > MOST_PIECES:
+            self.pieces.pop(0).cache.close()
+
+    @precondition(lambda self: self.pieces)
+    @rule(data=st.data())
+    def attach(self, data: st.DataObject) -> None:
+        """Put a piece back where it fits, into the sequence that it comes from or another one."""
+        sequence, piece = self.chosen(data), self.chosen(data, self.pieces)
+        if not piece.text.tokens:
+            at: int | None = data.draw(st.integers(0, len(sequence.text.tokens)))
+        else:
+            at = sequence.text.place_of(piece.text)
+        if at is None:
+            at = data.draw(st.integers(0, len(sequence.text.tokens)))
+            with pytest.raises(OctavoError):
+                sequence.cache.attach(at, piece.cache)
+            return
+        sequence.cache.attach(at, piece.cache)
+        sequence.text.attach(at, piece.text)
+        self.pieces.remove(piece)
+
+    @precondition(lambda self: self.pieces)
+    @rule(data=st.data(), start=percents, percent=percents)
+    def take_some_of_a_piece_that_is_outside(self, data: st.DataObject, start: int, percent: int) -> None:
+        piece, blobs = self.chosen(data, self.pieces), []
+        if not piece.text.tokens:
+            return
+        first = start * len(piece.text.tokens) // 100
+        last = first + percent * self.page_tokens // 50
+        piece.cache.move_out(blobs.append)
+        part, numbers = piece.cache.part_outside(first, last)
+        part.move_in(blobs[number] for number in numbers)
+        piece.cache.move_in(iter(blobs))
+        self.add_piece(Sequence(part, piece.text.copy().detach(first, last)))
+
     @rule(data=st.data())
     def leave_memory_and_come_back(self, data: st.DataObject) -> None:
-        cache, blobs = self.chosen(data).cache, []
+        cache, blobs = self.chosen(data, [*self.sequences, *self.pieces]).cache, []
         infos = [dataclasses.replace(info, number=0, references=0) for info in cache.pages()]
         cache.move_out(blobs.append)
         assert cache.is_outside
@@ -261,7 +338,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def texts_are_held(self) -> None:
-        for sequence in self.sequences:
+        for sequence in [*self.sequences, *self.pieces]:
             cache, text = sequence.cache, sequence.text
             assert cache.tokens == text.tokens
             assert cache.layers[0].table.positions == text.positions
@@ -271,7 +348,7 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def open_tokens_are_exact(self) -> None:
-        for sequence in self.sequences:
+        for sequence in [*self.sequences, *self.pieces]:
             for layer in sequence.cache.layers:
                 count = len(layer.table.open_tokens)
                 if count:
@@ -304,10 +381,25 @@ class CacheMachine(RuleBasedStateMachine):
     def every_reference_is_counted(self) -> None:
         counted = Counter(
             reference.page
-            for sequence in self.sequences
+            for sequence in [*self.sequences, *self.pieces]
             for reference in sequence.cache.layers[0].table.references
         )
         assert counted == {page: page.references for page in self.store.pages}
+
+    @invariant()
+    def no_page_is_read_twice_in_a_row(self) -> None:
+        for sequence in [*self.sequences, *self.pieces]:
+            pages = [reference.page for reference in sequence.cache.layers[0].table.references]
+            assert all(one is not next for one, next in pairwise(pages))
+
+    @invariant()
+    def bytes_are_counted_once(self) -> None:
+        everything = [*self.sequences, *self.pieces]
+        referred = [{one.page for one in own.cache.layers[0].table.references} for own in everything]
+        for index, own in enumerate(everything):
+            others = set().union(*(pages for at, pages in enumerate(referred) if at != index))
+            nbytes = sum(page.nbytes for page in referred[index] - others)
+            assert own.cache.exclusive_nbytes - own.cache.open_nbytes == nbytes
 
     @invariant()
     def every_block_has_a_slot_of_its_own_and_little_is_free(self) -> None:
