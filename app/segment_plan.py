@@ -111,13 +111,9 @@ def _plan(
     )
     join_frame = engine.measure(_note_request(request, join_prompt(longest_title, "", question), 1))
     limit = frame.limit_tokens
-    note_tokens = min(max(limit // NOTE_SHARE, NOTE_TOKENS[0]), NOTE_TOKENS[1])
+    note_tokens = _note_tokens(limit)
     writing_tokens = max(note_tokens, note_room_tokens(limit))
-    rest = engine.measure(
-        with_notes(
-            request, {document: notes_text(document.title, _MOST_NUMBER, "") for document in documents}
-        )
-    )
+    rest = engine.measure(with_room_for_notes(request, documents))
     answer_tokens = min(request.sampling.max_tokens, rest.limit_tokens // 4)
     plan = SegmentPlan(
         request=request,
@@ -129,10 +125,17 @@ def _plan(
         writing_tokens=writing_tokens,
         notes_tokens=(rest.limit_tokens - rest.num_tokens - answer_tokens) // len(documents),
     )
-    has_room = (
-        plan.segment_tokens >= LEAST_SEGMENT_TOKENS and plan.notes_tokens >= note_tokens + MARGIN_TOKENS
-    )
+    has_room = plan.segment_tokens >= LEAST_SEGMENT_TOKENS and plan.notes_tokens >= least_notes_tokens(limit)
     return plan if has_room and plan.join_tokens >= 2 * (note_tokens + MARGIN_TOKENS) else None
+
+
+def _note_tokens(limit_tokens: int) -> int:
+    return min(max(limit_tokens // NOTE_SHARE, NOTE_TOKENS[0]), NOTE_TOKENS[1])
+
+
+def least_notes_tokens(limit_tokens: int) -> int:
+    """Return the room that a context has at least for the notes on a document that is read in parts."""
+    return _note_tokens(limit_tokens) + MARGIN_TOKENS
 
 
 def with_notes(request: GenerationRequest, texts: Mapping[PlacedDocument, str]) -> GenerationRequest:
@@ -148,6 +151,11 @@ def with_notes(request: GenerationRequest, texts: Mapping[PlacedDocument, str]) 
     earlier = [(document.title, text) for document, text in texts.items() if document.message != last]
     messages[last] = with_documents_first(messages[last], earlier)
     return dataclasses.replace(request, messages=tuple(messages), shorter=())
+
+
+def with_room_for_notes(request: GenerationRequest, documents: Sequence[PlacedDocument]) -> GenerationRequest:
+    """Return a request with all that stands around the notes on documents, and no notes."""
+    return with_notes(request, {each: notes_text(each.title, _MOST_NUMBER, "") for each in documents})
 
 
 def without_document_texts(messages: Sequence[ChatMessage]) -> tuple[ChatMessage, ...]:

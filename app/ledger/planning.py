@@ -6,13 +6,14 @@ import dataclasses
 import functools
 from dataclasses import dataclass
 
+from app.document_prompt import placed_documents
 from app.ledger.context import ConversationContext
 from app.ledger.run import Run, RunText, run_text
 from app.ledger.summary_request import SummaryRequest
 from app.ledger.trimming import Order, TokenMeasure, TrimPlan, plan_trim, release_order
 from app.profiles import DocumentMode, Overflow
 from app.reply_settings import ReplySettings, system_message
-from app.segment_plan import without_document_texts
+from app.segment_plan import least_notes_tokens, with_room_for_notes, without_document_texts
 from engine.engine import Engine, LoadedModel
 from engine.errors import ModelError
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -59,11 +60,13 @@ class ContextRoom:
         return min(self.limit_tokens // _MARGIN, (self.due_tokens - self.kept_tokens) // 2)
 
     @classmethod
-    def of(cls, size: PromptSize, positions: int, settings: ReplySettings) -> ContextRoom:
+    def of(
+        cls, size: PromptSize, positions: int, settings: ReplySettings, notes_tokens: int = 0
+    ) -> ContextRoom:
         """Return the room for a prompt with a model of so many positions.
 
         There should be room for the answer. Of memory, which may be short for a moment only, the shortest
-        answer has to do.
+        answer has to do. `notes_tokens` are kept for notes on documents that are read in parts.
         """
         allowed = positions
         if not settings.anyway and settings.max_context is not None:
@@ -72,6 +75,7 @@ class ContextRoom:
         limit, due = allowed, int(settings.trim_at * allowed) - answer
         if not settings.anyway and size.fitting_tokens < allowed:
             limit, due = size.fitting_tokens, min(due, size.fitting_tokens - MIN_ANSWER_TOKENS)
+        due -= notes_tokens
         kept = min(int(settings.keep_ratio * limit), int(_MOST_KEPT_OF_DUE * due))
         prepare = int(PREPARE_SHARE * (due + answer)) - answer
         return cls(size.num_tokens, limit, size.fitting_tokens, answer, due, kept, prepare)
@@ -113,7 +117,17 @@ class TrimPlanner:
 
     def room(self, context: ConversationContext) -> ContextRoom:
         """Return the room that there is for a context."""
-        return ContextRoom.of(self._size(context), self.loaded.info.context_tokens, self.settings)
+        size, positions = self._size(context), self.loaded.info.context_tokens
+        return ContextRoom.of(size, positions, self.settings, self._notes_tokens(context))
+
+    def _notes_tokens(self, context: ConversationContext) -> int:
+        """Return the room for the notes on documents where these do not fit whole."""
+        num_documents = len(placed_documents(context.messages)) if self._has_parts else 0
+        if not num_documents:
+            return 0
+        whole = self._engine.measure(self.settings.request(context, self.conversation_id))
+        is_whole = whole.num_tokens + MIN_ANSWER_TOKENS <= min(whole.limit_tokens, whole.fitting_tokens)
+        return 0 if is_whole else num_documents * least_notes_tokens(whole.limit_tokens)
 
     def plan(
         self, context: ConversationContext, room: ContextRoom, *, summarizes: bool, growth_tokens: int = 0
@@ -168,11 +182,10 @@ class TrimPlanner:
         )
 
     def _size(self, context: ConversationContext) -> PromptSize:
-        """Measure a prompt, without documents that are read in parts where need be."""
+        """Measure a prompt, with no more than a frame for documents that are read in parts where need be."""
         request = self.settings.request(context, self.conversation_id)
-        if self._has_parts:
-            request = dataclasses.replace(request, messages=without_document_texts(request.messages))
-        return self._engine.measure(request)
+        documents = placed_documents(request.messages) if self._has_parts else ()
+        return self._engine.measure(with_room_for_notes(request, documents) if documents else request)
 
     def _order(self, context: ConversationContext) -> Order:
         """Return the order of release; documents that are read in parts take little, and go last."""

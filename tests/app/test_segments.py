@@ -18,7 +18,7 @@ from app.chat import ChatService, ReplyEnded, ReplySettings
 from app.chat import ReplyEvent as ChatEvent
 from app.document_prompt import chat_message, document_passage
 from app.documents.document import Document
-from app.ledger.records import LedgerRows
+from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import LedgerRows
 from app.profiles import DocumentMode, Overflow
 from app.segment_progress import SegmentEvent, SegmentProgress
@@ -366,3 +366,18 @@ def test_old_turns_are_not_left_out_for_a_document_that_is_read_in_parts(
     row, _ = answered(store, talking, asked(store, "What hunts?", LONG, after=first), settings)
     assert row.stats is not None and (row.stats.left_out_turns, row.stats.segments > 0) == (0, True)
     assert store.ledger(first.conversation_id) == LedgerRows()
+
+
+@pytest.mark.parametrize("overflow", [Overflow.DROP, Overflow.SUMMARIZE])
+def test_a_document_that_is_read_in_parts_stays_while_turns_behind_it_go(
+    store: ConversationStore, talking: Engine, overflow: Overflow
+) -> None:
+    settings = dataclasses.replace(SETTINGS, overflow=overflow)
+    row, _ = answered(store, talking, asked(store, "owl " * 60, LONG), settings)
+    context = ConversationContext.of(store.path(row.id), store.ledger(row.conversation_id))
+    while not context.left_out_turns:
+        row, _ = answered(store, talking, asked(store, "owl " * 60, after=row), settings)
+        context = ConversationContext.of(store.path(row.id), store.ledger(row.conversation_id))
+    assert row.stats is not None and row.stats.segments >= 3
+    assert context.turns[0].state is SpanState.IN_CONTEXT is not context.turns[1].state
+    assert all(LONG.text[:40] not in each.text for each in context.rows.summaries)
