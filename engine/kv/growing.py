@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mlx.core as mx
@@ -89,34 +88,6 @@ class GrowingCache:
     def open_nbytes(self) -> int:
         """Bytes of what no sequence shares: the open tokens, and layers that are not paged."""
         return sum(int(layer.nbytes) for layer in self.layers if not layer.empty())
-
-    @property
-    def referred_nbytes(self) -> int:
-        """Bytes of the pages that this sequence reads, shared ones too, and of what it shares with none."""
-        pages = {reference.page for reference in self._table.references}
-        return sum(page.nbytes for page in pages) + self.open_nbytes
-
-    @property
-    def exclusive_nbytes(self) -> int:
-        """Bytes that would be free without this sequence: its open tokens and pages that no other reads."""
-        own = Counter(reference.page for reference in self._table.references)
-        return sum(page.nbytes for page in own if page.references == own[page]) + self.open_nbytes
-
-    def shares_with(self, other: GrowingCache) -> bool:
-        """Whether both have their pages in one store, so that one can take over what the other has."""
-        return self._store is other._store
-
-    @staticmethod
-    def pages_of(caches: Iterable[GrowingCache]) -> set[Page]:
-        """Return the pages that any of several sequences reads."""
-        return {reference.page for cache in caches for reference in cache._table.references}
-
-    @staticmethod
-    def total_nbytes(caches: Iterable[GrowingCache]) -> int:
-        """Return the bytes of several sequences, what they share counted once."""
-        caches = list(caches)
-        stores = {cache._store for cache in caches}
-        return sum(store.nbytes for store in stores) + sum(cache.open_nbytes for cache in caches)
 
     def pages(self) -> list[PageInfo]:
         """Return what is known of each page, in the order of the text."""

@@ -264,15 +264,11 @@ class PagedLayer:
 
     def prepend_open(self, other: PagedLayer) -> None:
         """Put the open tokens that another sequence has in this layer before those that are here."""
-        if not other._num_open:
-            return
-        keys, values = other._open_arrays()
-        if self._num_open:
-            own_keys, own_values = self._open_arrays()
-            keys = mx.concatenate([keys, own_keys], axis=1)
-            values = mx.concatenate([values, own_values], axis=1)
-        self.set_open(keys, values, self.offset)
-        mx.eval(self.state)
+        if other._num_open:
+            parts = [layer._open_arrays() for layer in (other, self) if layer._num_open]
+            keys, values = (mx.concatenate(list(part), axis=1) for part in zip(*parts, strict=True))
+            self.set_open(keys, values, self.offset)
+            mx.eval(self.state)
 
     def keep_open(self, kept: BoolArray, position: int) -> None:
         """Keep those of the first open tokens that are marked, and drop all behind them."""

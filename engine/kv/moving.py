@@ -84,6 +84,11 @@ class MovableCache(GrowingCache):
         """How many pages it has, here or outside."""
         return len(self._outside.pages) if self._outside else len(self._distinct_pages())
 
+    @property
+    def referred_nbytes(self) -> int:
+        """Bytes of the pages that this sequence reads, shared ones too, and of what it shares with none."""
+        return sum(page.nbytes for page in self._distinct_pages()) + self.open_nbytes
+
     def _distinct_pages(self) -> list[Page]:
         return list(dict.fromkeys(reference.page for reference in self._table.references))
 
