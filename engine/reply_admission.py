@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ class Question:
         """The context: what is allowed and fits into memory, at least what is there already."""
         return min(self.allowed_tokens, max(self.fitting_tokens, self.needed_tokens))
 
-    @property
+    @functools.cached_property
     def fitting_tokens(self) -> int:
         """The tokens that memory holds now: of what the user allows, no more than loading plans with."""
         return min(self.room.fitting_tokens(self.kv), self._planned_tokens)
