@@ -124,7 +124,8 @@ def settle(
     if behind and behind.isdisjoint(span.key for span in wanted.spans):
         held.truncate(found.num_held)
     for edit in reversed(found.edits):
-        _release(held, edit, wanted, released, check)
+        take_out = _release if edit.num_inserted else _take_out  # markers wait for what replaces them
+        take_out(held, edit, wanted, released, check)
     return num_before - held.cache.num_tokens
 
 

@@ -126,6 +126,8 @@ class Session:
             if found.released and context.cache.can_edit:
                 self._held.forget_versions(conversation_id)
                 settle(context, wanted, released=self._held.released(conversation_id), check=lambda: None)
+                if context.cache.tokens == wanted.tokens[: context.cache.num_tokens]:
+                    context.read_is(wanted, "")  # markers at the borders may count to another message now
                 context.pin(request.pinned)
             elif not context.pin(request.pinned):
                 return None

@@ -91,6 +91,21 @@ def asked(
     return GenerationRequest(messages, sampling, kv, **fields)  # type: ignore[arg-type]
 
 
+def readable_answers(
+    engine: Engine, messages: tuple[ChatMessage, ...], kv: KVSpec, count: int = 1
+) -> dict[str, SamplingParams]:
+    """Return answers that the template writes as they were, and how they come: most are no valid text."""
+    found: dict[str, SamplingParams] = {}
+    for seed in range(300):
+        sampling = SamplingParams(temperature=1, max_tokens=3, seed=seed)
+        text, _ = answer(engine, asked(messages, kv, sampling, conversation_id=9))
+        if text.isascii() and text.isprintable() and text == text.strip():
+            found[text] = sampling
+        if len(found) == count:
+            break
+    return found
+
+
 def in_hand(engine: Engine) -> SequenceCache:
     assert engine._session is not None
     context = engine._session._held.in_hand

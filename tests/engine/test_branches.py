@@ -12,7 +12,6 @@ from engine.engine import Engine
 from engine.events import PrefillProgress
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
-from engine.sampling import SamplingParams
 from engine.versions import MOST_VERSIONS
 from tests.engine.small_engine import (
     FOUR,
@@ -21,6 +20,7 @@ from tests.engine.small_engine import (
     conversation,
     in_hand,
     keyed,
+    readable_answers,
     rendered,
     small_engine,
     write_templated_model,
@@ -66,7 +66,7 @@ def evictions(engine: Engine) -> int:
 
 
 def test_the_way_back_from_an_edited_message_reads_nothing_again(engine: Engine) -> None:
-    text, sampling = next(iter(readable_answers(engine, 1, EXACT).items()))
+    text, sampling = next(iter(readable_answers(engine, TALK, EXACT).items()))
     answer(engine, asked(TALK, EXACT, sampling, answer_key=ANSWER_KEY))
     held = in_hand(engine).num_tokens
     _, stats = answer(engine, asked(edited(1), EXACT, answer_key="e2"))
@@ -104,21 +104,8 @@ def test_memory_grows_only_by_the_new_part(engine: Engine) -> None:
     assert [page.references for page in pages[:-1]] == [2] * (len(pages) - 1)
 
 
-def readable_answers(engine: Engine, count: int, kv: KVSpec = FOUR) -> dict[str, SamplingParams]:
-    """Return answers that the template writes as they were, and how they come: most are no valid text."""
-    found: dict[str, SamplingParams] = {}
-    for seed in range(300):
-        sampling = SamplingParams(temperature=1, max_tokens=3, seed=seed)
-        text, _ = answer(engine, asked(TALK, kv, sampling, conversation_id=9))
-        if text.isascii() and text.isprintable() and text == text.strip():
-            found[text] = sampling
-        if len(found) == count:
-            break
-    return found
-
-
 def test_another_answer_is_a_version_and_each_can_go_on(engine: Engine) -> None:
-    answers = list(readable_answers(engine, 3).items())
+    answers = list(readable_answers(engine, TALK, FOUR, 3).items())
     for number, (text, sampling) in enumerate(answers):
         written, stats = answer(engine, asked(TALK, sampling=sampling, answer_key=f"a{number}"))
         assert written == text

@@ -1,0 +1,238 @@
+"""Text that leaves a conversation between replies and comes back, positions that run out, and pins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from engine.backend import Backend
+from engine.cancel import CancelToken
+from engine.engine import Engine
+from engine.errors import Cancelled
+from engine.events import CacheChanged, PrefillProgress
+from engine.kv.page_map import SpanKind
+from engine.kv.precision import KVSpec
+from engine.model import ChatMessage
+from engine.sampling import SamplingParams
+from engine.spans import DocumentRange
+from tests.engine.small_engine import (
+    FOUR,
+    SHORT,
+    answer,
+    asked,
+    conversation,
+    in_hand,
+    keyed,
+    readable_answers,
+    rendered,
+    small_engine,
+    write_templated_model,
+)
+
+TALK = keyed(conversation(8))
+EXACT = KVSpec.parse("16; page=64, group=32")
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_templated_model(tmp_path_factory.mktemp("model"))
+
+
+@pytest.fixture
+def engine(path: Path, backend: Backend, tmp_path: Path) -> Engine:
+    return small_engine(path, backend, spill_folder=tmp_path / "spill")
+
+
+QUESTION = ChatMessage("user", "And?", key="m18")
+FEW = len("user: And?\nassistant: ") + 2 * SHORT.max_tokens
+"""Tokens that are read for that question at most, with an answer before it that is no valid text."""
+
+
+def begin(engine: Engine, kv: KVSpec = FOUR) -> tuple[ChatMessage, ...]:
+    """Answer the conversation; return it with its answer."""
+    text, _ = answer(engine, asked(TALK, kv, conversation_id=1, answer_key="m17"))
+    return (*TALK, ChatMessage("assistant", text, key="m17"))
+
+
+def nbytes(engine: Engine) -> int:
+    assert engine._session is not None
+    return engine._session._held.memory_nbytes
+
+
+def logits_behind(engine: Engine, num_tokens: int) -> np.ndarray:
+    fork = in_hand(engine).fork()
+    fork.truncate(num_tokens)
+    return np.array(fork.read([65]))
+
+
+def keys(engine: Engine) -> list[str]:
+    usage = engine.context_usage()
+    assert usage is not None
+    return [span.key for span in usage.spans]
+
+
+def test_what_leaves_the_context_is_freed_at_once_and_nothing_is_read(engine: Engine) -> None:
+    talk, before = begin(engine), nbytes(engine)
+    rest = (*talk[:2], *talk[10:])
+    changed = engine.settle(asked(rest, conversation_id=1))
+    assert isinstance(changed, CacheChanged)
+    assert nbytes(engine) < 0.75 * before
+    assert keys(engine) == [message.key for message in rest]
+    assert changed.usage.num_tokens == in_hand(engine).num_tokens
+    kept = rendered(engine, rest[:-1])
+    assert in_hand(engine).tokens[: len(kept)] == kept
+    assert engine.settle(asked(rest, conversation_id=1)) is None
+    _, stats = answer(engine, asked((*rest, QUESTION), conversation_id=1))
+    assert stats.prompt_tokens - stats.reused_tokens < FEW
+
+
+def test_the_first_turns_leave_all_but_the_marker_of_what_is_first_then(engine: Engine) -> None:
+    text, sampling = next(iter(readable_answers(engine, TALK, FOUR).items()))
+    answer(engine, asked(TALK, FOUR, sampling, conversation_id=1, answer_key="m17"))
+    rest = (*TALK[2:], ChatMessage("assistant", text, key="m17"))
+    assert engine.settle(asked(rest, conversation_id=1)) is not None
+    assert keys(engine) == [message.key for message in rest]
+
+
+def test_what_left_the_context_comes_back_without_being_read(engine: Engine) -> None:
+    talk = begin(engine, EXACT)
+    common = len(rendered(engine, TALK))
+    expected = logits_behind(engine, common)
+    request = asked((*talk, QUESTION), EXACT, conversation_id=1)
+    engine.settle(asked((*talk[:2], *talk[10:]), EXACT, conversation_id=1))
+    usage = engine.context_usage()
+    assert usage is not None
+    assert [span.key for span in usage.released] == [message.key for message in talk[2:10]]
+    assert engine.measure(request).unread_tokens < FEW
+    _, stats = answer(engine, request)
+    assert stats.prompt_tokens - stats.reused_tokens < FEW
+    usage = engine.context_usage()
+    assert usage is not None and usage.released == ()
+    assert in_hand(engine).next_position == in_hand(engine).num_tokens
+    assert np.allclose(logits_behind(engine, common), expected, atol=1e-4)
+
+
+def test_a_summary_is_read_into_the_gap_with_the_next_reply(engine: Engine) -> None:
+    talk = begin(engine)
+    summary = "They counted."
+    kept = ChatMessage(
+        "user",
+        f"{summary}\n\n{talk[10].content}",
+        (DocumentRange("", 0, len(summary), "s1", SpanKind.SUMMARY),),
+        talk[10].key,
+    )
+    rest = (*talk[:2], kept, *talk[11:], QUESTION)
+    engine.settle(asked(rest, conversation_id=1))
+    assert "s1" not in keys(engine)
+    size = engine.measure(asked(rest, conversation_id=1))
+    assert len(summary) < size.unread_tokens < len(summary) + FEW
+    _, stats = answer(engine, asked(rest, conversation_id=1))
+    assert stats.prompt_tokens - stats.reused_tokens == size.unread_tokens
+    assert "s1" in keys(engine)
+
+
+@pytest.mark.parametrize("conversation_id", [2, 0])
+def test_only_the_conversation_in_hand_is_settled(engine: Engine, conversation_id: int) -> None:
+    talk, held = begin(engine), in_hand(engine).tokens
+    assert engine.settle(asked(talk[2:], conversation_id=conversation_id)) is None
+    assert in_hand(engine).tokens == held
+
+
+def test_another_branch_is_left_to_the_next_reply(engine: Engine) -> None:
+    talk = begin(engine)
+    held = in_hand(engine).tokens
+    branch = (*talk[:4], ChatMessage("user", "No, this.", key="e1"))
+    assert engine.settle(asked(branch, conversation_id=1)) is None
+    assert in_hand(engine).tokens == held
+
+
+def test_positions_are_used_up_by_what_left_and_come_back_when_all_is_read_again(engine: Engine) -> None:
+    talk = begin(engine)
+    before = engine.positions_left(1)
+    assert before == 4096 - in_hand(engine).num_tokens
+    engine.settle(asked((*talk[:2], *talk[10:]), conversation_id=1))
+    tokens = in_hand(engine).tokens
+    assert engine.positions_left(1) == before
+    spans = engine.page_map().spans  # type: ignore[union-attr]
+    list(engine.rebuild(CancelToken()))
+    assert engine.positions_left(1) == 4096 - len(tokens)
+    assert in_hand(engine).tokens == tokens
+    assert engine.page_map().spans == spans  # type: ignore[union-attr]
+    assert engine.positions_left(2) is None
+
+
+def test_reading_again_forgets_other_versions_and_what_left(engine: Engine) -> None:
+    talk = begin(engine)
+    engine.settle(asked((*talk[:2], *talk[4:]), conversation_id=1))
+    answer(
+        engine, asked((*talk[:2], *talk[4:6], ChatMessage("user", "No, this.", key="e1")), conversation_id=1)
+    )
+    usage = engine.context_usage()
+    assert usage is not None and usage.versions == 1 and usage.released
+    list(engine.rebuild(CancelToken()))
+    usage = engine.context_usage()
+    assert usage is not None and usage.versions == 0 and usage.released == ()
+
+
+def test_a_reply_ends_reading_again_and_reads_only_the_rest(engine: Engine) -> None:
+    talk = begin(engine)
+    rest = (*talk[:2], *talk[6:])
+    engine.settle(asked(rest, conversation_id=1))
+    cancel, done = CancelToken(), 0
+    with pytest.raises(Cancelled):
+        for event in engine.rebuild(cancel):
+            if isinstance(event, PrefillProgress) and event.done:
+                done = event.done
+                cancel.cancel()
+    assert keys(engine) and set(keys(engine)) < {message.key for message in rest}
+    assert in_hand(engine).num_tokens == done
+    _, stats = answer(engine, asked((*rest, QUESTION), conversation_id=1))
+    assert stats.reused_tokens == done
+    assert keys(engine) == [*(message.key for message in (*rest, QUESTION)), ""]
+
+
+def test_pinned_text_stays_a_tier_higher_and_pages_pinned_by_hand_with_it(engine: Engine) -> None:
+    answer(engine, asked(TALK, conversation_id=1, pinned=frozenset({"m4"})))
+    page_map = engine.page_map()
+    assert page_map is not None
+    (span,) = [span for span in page_map.spans if span.key == "m4"]
+    expected = set(range(span.start // 64, (span.stop - 1) // 64 + 1))
+    assert {at for at, page in enumerate(page_map.pages) if page.pinned} == expected
+    usage = in_hand(engine).usage()
+    assert usage.warm_pages >= 1 + len(expected)  # with the first one
+    by_hand = page_map.pages[9].number
+    engine.pin(by_hand, True)
+    assert engine.settle(asked(TALK, conversation_id=1)) is not None
+    assert [page.number for page in engine.page_map().pages if page.pinned] == [by_hand]  # type: ignore[union-attr]
+    assert engine.settle(asked(TALK, conversation_id=1)) is None
+
+
+def test_the_parts_of_a_context_add_up(engine: Engine) -> None:
+    begin(engine)
+    usage = engine.context_usage()
+    assert usage is not None
+    assert keys(engine) == [*(message.key for message in TALK), "m17"]
+    assert sum(span.num_tokens for span in usage.spans) == usage.num_tokens == in_hand(engine).num_tokens
+    assert sum(span.nbytes for span in usage.spans) == pytest.approx(usage.nbytes, rel=0.01)
+    assert usage.positions == 4096 and usage.next_position == usage.num_tokens
+    engine.forget(1)
+    assert engine.context_usage() is None
+
+
+def test_fifty_turns_beyond_the_limit_take_no_more_memory_and_read_no_more(engine: Engine) -> None:
+    sizes, unread = [], []
+    messages: tuple[ChatMessage, ...] = ()
+    for turn in range(60):
+        question = ChatMessage("user", f"What is number {turn:03} of this?", key=f"q{turn}")
+        kept = (*messages, question)[-2 * 10 - 1 :]  # ten turns, and the question
+        sampling = SamplingParams(temperature=0, max_tokens=SHORT.max_tokens)
+        _, stats = answer(engine, asked(kept, sampling=sampling, conversation_id=1, answer_key=f"a{turn}"))
+        messages = (*kept, ChatMessage("assistant", "That.", key=f"a{turn}"))
+        sizes.append(nbytes(engine))
+        unread.append(stats.prompt_tokens - stats.reused_tokens)
+    assert max(unread) < 70
+    steady = sizes[12:]
+    assert max(steady[-20:]) <= 1.05 * max(steady[:20])
+    assert in_hand(engine).next_position > 3 * in_hand(engine).num_tokens
