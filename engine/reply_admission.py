@@ -91,10 +91,6 @@ class Question:
             return self.room.info.context_tokens
         return max(self.loaded.plan_at(self.kv).fitting_tokens, self.room.held_tokens)
 
-    @property
-    def _fits(self) -> bool:
-        return self.needed_tokens <= self._planned_tokens and self.room.fits(self.kv, self.needed_tokens)
-
     def require_positions(self) -> None:
         """Raise a `ContextOverflowError` where the model does not have so many positions."""
         positions = self.room.info.context_tokens

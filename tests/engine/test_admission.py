@@ -19,6 +19,7 @@ from engine.admission import (
     PackedWeights,
     ShorterContext,
     SmallerModel,
+    SummarizeTurns,
 )
 from engine.backend import Backend
 from engine.budget import kv_nbytes, plan_load
@@ -39,6 +40,7 @@ from tests.engine.small_engine import (
     asked,
     conversation,
     in_hand,
+    keyed,
     rendered,
     small_engine,
     without_oldest,
@@ -101,6 +103,48 @@ def test_every_choice_that_is_offered_fits_and_the_mildest_comes_first(
     milder = {8: 16, 6: 8, 5: 6, 4: 5}[lower.kv.bits(0, 0).keys]
     with pytest.raises(AdmissionError):
         engine.admit(asked(MESSAGES, dataclasses.replace(EXACT, rules=KVSpec.parse(f"{milder}").rules)))
+
+
+def test_a_stored_conversation_may_be_summarized_before_turns_are_left_out(engine: Engine) -> None:
+    stored = keyed(MESSAGES)
+    limit = len(rendered(engine, stored)) // 2
+    pinned = frozenset({stored[2].key})
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(stored, max_context=limit, pinned=pinned, keep_ratio=0.8))
+    summarize, drop = caught.value.choices[1:]
+    assert isinstance(summarize, SummarizeTurns) and isinstance(drop, DropTurns)
+    assert summarize.num_turns == drop.num_turns
+    # The pinned turn is the second one, and stays.
+    for num_turns, is_enough in ((drop.num_turns, True), (drop.num_turns - 1, False)):
+        left = (*stored[2:4], *stored[2 * (num_turns + 1) :])
+        assert (len(rendered(engine, left)) <= 0.8 * limit) is is_enough
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(MESSAGES, max_context=limit))
+    assert not any(isinstance(choice, SummarizeTurns) for choice in caught.value.choices)
+
+
+def test_a_summary_is_offered_only_where_there_is_room_for_it(engine: Engine) -> None:
+    stored = keyed(MESSAGES)
+    last = len(rendered(engine, stored[-1:])) + 16
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(stored, max_context=last + 10))
+    assert isinstance(caught.value.choices[-1], DropTurns)
+    assert not any(isinstance(choice, SummarizeTurns) for choice in caught.value.choices)
+
+
+def test_versions_that_do_not_go_on_count_as_room(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = keyed(MESSAGES)
+    list(engine.generate(asked(stored, EXACT, answer_key="a1"), CancelToken()))
+    branch = (ChatMessage("user", "Something else.", key="e1"),)
+    list(engine.generate(asked(branch, EXACT), CancelToken()))
+    held = in_hand(engine).referred_nbytes
+    longer = (*branch, ChatMessage("assistant", "No. " * 150, key="e2"), ChatMessage("user", "So?", key="e3"))
+    needed = nbytes(engine, EXACT, len(rendered(engine, longer)) + 16)
+    set_memory(monkeypatch, (needed - held) // 2)
+    engine.admit(asked(longer, EXACT))
+    list(engine.rebuild(CancelToken()))  # which forgets other versions
+    with pytest.raises(AdmissionError):
+        engine.admit(asked(longer, EXACT))
 
 
 def test_the_user_may_go_on_all_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
