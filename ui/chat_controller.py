@@ -158,7 +158,6 @@ class ChatController(QObject):
         self.attachments.changed.connect(self._on_attachments)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
-        view.read_all_requested.connect(self._read_all)
 
     def _connect_composer(self, composer: Composer) -> None:
         composer.submitted.connect(self.send)
@@ -195,13 +194,6 @@ class ChatController(QObject):
     def _edit(self, message_id: int, text: str) -> None:
         if self._is_free():
             self.session.edit(message_id, text, self.reply_settings())
-
-    def _read_all(self) -> None:
-        refusal = self._check.whole_refusal()
-        if refusal:
-            self._refuse(refusal)
-        else:
-            self.session.restore_all()
 
     def _settle(self, conversation_id: int) -> None:
         """Have given back what the model no longer reads, after the user changed the context."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.ledger.actions import restore
-from app.ledger.changes import back_to, together
-from app.ledger.context import ConversationContext, SpanState
+from app.ledger.changes import back_to
+from app.ledger.context import ConversationContext
+from app.ledger.left_out import left_out_runs
 from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows
 from app.reply_settings import ReplySettings
 from app.segment_progress import ReadingProgress
@@ -166,27 +166,10 @@ class ConversationSession(QObject):
             self.context = ConversationContext(self.context.path, rows)
             self._show_context()
 
-    @property
-    def restored_context(self) -> ConversationContext:
-        """The context as if the model read all of the path itself."""
-        return self.context.changed(self._restoring())
-
-    def restore_all(self) -> None:
-        """Let the model read all of the conversation itself again, from the next message on."""
-        self.change_context(self._restoring())
-
-    def _restoring(self) -> ContextChange:
-        """Return the change that brings back all that the model does not read."""
-        left_out = [span.key for span in self.context.spans if span.state is not SpanState.IN_CONTEXT]
-        return together(self.context, left_out, restore)
-
     def _show_context(self) -> None:
         """Bring the context in line with the path, and what is shown with it."""
         self.context = ConversationContext.of(self.messages, self.context.rows)
-        read = [turn for turn in self.context.turns if turn.state is SpanState.IN_CONTEXT]
-        left_out = [turn for turn in self.context.turns if turn.state is not SpanState.IN_CONTEXT]
-        first_id = read[0].messages[0].id if read else None
-        self._view.set_context_from(first_id, sum(len(turn.messages) for turn in left_out))
+        self._view.show_left_out(left_out_runs(self.context))
         self.context_changed.emit()
 
     def regenerate(self, message_id: int, settings: ReplySettings) -> None:

@@ -204,6 +204,7 @@ class MainWindow(QMainWindow):
         self.models.connect_refusal(self.centre.load_refusal)
         self.chat.refused.smaller_model_wanted.connect(self.models.choose_smaller)
         self.view.link_activated.connect(self._outside.open_link)
+        self.view.ledger_requested.connect(self._show_ledger)
         self._engine.load_progress.connect(self.top_bar.set_progress)
         self._engine.state_changed.connect(self._on_engine_state)
         self._engine.model_loaded.connect(self._refresh)
@@ -291,6 +292,10 @@ class MainWindow(QMainWindow):
     def _rename(self) -> None:
         self.top_bar.left_toggle.setChecked(True)
         self.conversations.rename_current()
+
+    def _show_ledger(self, key: str) -> None:
+        self.top_bar.right_toggle.setChecked(True)
+        self.inspector.go_to_ledger(key)
 
     def _go_to_settings(self) -> None:
         self.top_bar.right_toggle.setChecked(True)

@@ -20,7 +20,6 @@ from engine.budget import kv_nbytes
 from engine.engine import LoadedModel
 from engine.headroom import more_memory
 from engine.planned_room import limit_of_plan, more_room, room_words
-from engine.remedies import as_sentence, remedies
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.attachments import DraftAttachments
 from ui.context_budget import Asked, ContextBudget, ContextEstimate
@@ -124,23 +123,6 @@ class SendCheck:
             choices=choices,
             can_override=not fits and needed <= loaded.info.context_tokens,
             limit_nbytes=limit,
-        )
-
-    def whole_refusal(self) -> str:
-        """Return why the model cannot read all of the conversation again; empty when it can."""
-        asked, settings = Asked(self._session.restored_context), self._reply_settings()
-        loaded = self._engine.loaded
-        use = self._budget.use(asked, settings, loaded)
-        whole = self._budget.use(asked, dataclasses.replace(settings, overflow=Overflow.OFF), loaded)
-        if whole.used_tokens is None or whole.limit_tokens is None or loaded is None:
-            return "" if loaded is not None else "Choose a model first."
-        if not use.released_turns and not use.surplus_tokens:
-            return ""
-        ways = remedies(self._more_room(whole.used_tokens + MIN_ANSWER_TOKENS, settings, loaded))
-        remedy = f" {as_sentence(ways)}" if ways else ""
-        return (
-            f"All of it has {whole.used_tokens:,} tokens, and the context holds {whole.limit_tokens:,} with "
-            f"the answer.{remedy}"
         )
 
     def _choices(self, text: str, use: ContextUse, estimate: ContextEstimate) -> Iterator[Choice]:

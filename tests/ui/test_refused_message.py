@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.documents.document import Document
-from app.ledger.actions import drop
 from app.ledger.context import SpanState
 from app.profiles import BUILT_IN, DocumentMode, Overflow
 from app.store.records import Message, MessageState, Role
@@ -22,7 +21,7 @@ from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
 from tests.engine.folders import write_folder
 from tests.ui.conftest import WAIT_MS, Desk
-from ui.chat.left_out import LeftOutLine
+from ui.chat.context_line import ContextLine
 from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
 
@@ -219,24 +218,6 @@ def test_a_refusal_of_the_engine_is_shown_in_its_conversation_and_answered_after
     assert window.profile.value == BUILT_IN[0]
 
 
-def test_all_is_read_again_only_where_it_fits(window: MainWindow, qtbot: QtBot) -> None:
-    window.profile.update(max_context=1_024)
-    talk(window, qtbot, 3, 250)
-    session = window.chat.session
-    session.change_context(drop(session.context, session.context.turns[0].keys[0]))
-    assert session.context.left_out_turns == 1
-    window.profile.update(max_context=512)
-    window.view.read_all_requested.emit()
-    assert session.context.left_out_turns == 1
-    hint = window.composer._hint_line.text()
-    assert "the context holds 512" in hint and hint.endswith("Allow a longer context.")
-    window.profile.update(max_context=None)
-    window.view.read_all_requested.emit()
-    assert session.context.left_out_turns == 0
-    assert session.conversation_id is not None
-    assert window._store.ledger(session.conversation_id) == session.context.rows
-
-
 def test_a_conversation_begins_with_the_profile_that_was_chosen_last(
     window: MainWindow, qtbot: QtBot
 ) -> None:
@@ -315,7 +296,7 @@ def test_all_old_turns_can_be_left_out_for_a_message_that_fits_alone(
     qtbot.waitUntil(lambda: len(replies(window)) == 2, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
     assert states(window) == [SpanState.DROPPED, SpanState.IN_CONTEXT]
-    line = window.view.findChild(LeftOutLine)
+    line = window.view.findChild(ContextLine)
     assert line.isVisibleTo(window.view)
     assert "2 messages above" in line.findChild(QLabel).text()
 

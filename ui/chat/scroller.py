@@ -82,12 +82,14 @@ class ConversationScroller(QScrollArea):
         self._column.insertWidget(1, widget)
         widget.show()
 
-    def set_divider(self, divider: QWidget, below: QWidget | None) -> None:
-        """Put `divider` above the widget `below`; without one take it away."""
+    def set_divider(self, divider: QWidget, below: QWidget | None, *, at_end: bool = False) -> None:
+        """Put `divider` above the widget `below`, or at the end; else take it away."""
         self._column.removeWidget(divider)
         if below is not None:
             self._column.insertWidget(self._column.indexOf(below), divider)
-        divider.setVisible(below is not None)
+        elif at_end:
+            self._column.insertWidget(self._column.count() - 1, divider)
+        divider.setVisible(below is not None or at_end)
 
     def clear(self) -> None:
         """Take all widgets away, to be deleted."""

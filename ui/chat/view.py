@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from app.ledger.left_out import LeftOutRun
 from app.segment_progress import ReadingProgress
 from app.store.records import Message, Role
+from ui.chat.context_line import ContextLine
 from ui.chat.focus_order import chain_after
-from ui.chat.left_out import LeftOutLine
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reply_message import ReplyMessage
 from ui.chat.scroller import ConversationScroller
@@ -31,7 +32,7 @@ class ChatView(QWidget):
         sibling_requested: another version is to be shown, by its message id.
         earlier_requested: the messages before the first one are wanted.
         link_activated: a link was clicked, or chosen with the keyboard; nothing was opened.
-        read_all_requested: the model is to read again what is left out of its context.
+        ledger_requested: what the model reads in place of some messages is to be shown, by its key.
     """
 
     regenerate_requested = Signal(int)
@@ -39,7 +40,7 @@ class ChatView(QWidget):
     sibling_requested = Signal(int)
     earlier_requested = Signal()
     link_activated = Signal(str)
-    read_all_requested = Signal()
+    ledger_requested = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -54,9 +55,7 @@ class ChatView(QWidget):
         self._earlier.setProperty("kind", "flat")
         self._earlier.clicked.connect(self._ask_earlier)
         self._earlier.hide()
-        self._context_from: int | None = None
-        self._left_out = LeftOutLine()
-        self._left_out.read_all_requested.connect(self.read_all_requested)
+        self._lines: dict[int | None, ContextLine] = {}
         self.scroller = ConversationScroller(self._earlier, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -78,16 +77,27 @@ class ChatView(QWidget):
         self._are_actions_enabled = is_enabled
         for widget in self._widgets:
             widget.set_actions_enabled(is_enabled)
-        self._left_out.set_enabled(is_enabled)
 
-    def set_context_from(self, message_id: int | None, num_left_out: int) -> None:
-        """Draw a line above the first message that the model still reads; None where it reads them all.
+    def show_left_out(self, runs: Sequence[LeftOutRun]) -> None:
+        """Draw a line below messages that the model no longer reads itself.
 
         Holds for messages that are shown later, too.
         """
-        self._context_from = message_id if num_left_out else None
-        self._left_out.show_count(num_left_out)
-        self._draw_left_out()
+        lines = {line.run.key: line for line in self._lines.values()}
+        self._lines = {}
+        for run in runs:
+            line = lines.pop(run.key, None) or self._make_line(run)
+            line.show_run(run)
+            self._lines[run.below_id] = line
+        for line in lines.values():
+            self.scroller.set_divider(line, None)
+            line.deleteLater()
+        self._draw_lines()
+
+    def _make_line(self, run: LeftOutRun) -> ContextLine:
+        line = ContextLine(run)
+        line.ledger_requested.connect(self.ledger_requested)
+        return line
 
     def show_messages(self, messages: Sequence[Message], has_earlier: bool) -> None:
         """Show another conversation from its end; `has_earlier` offers to load what comes before."""
@@ -118,7 +128,7 @@ class ChatView(QWidget):
         self._widgets.append(widget)
         self.scroller.append(widget)
         self._order_focus(widget)
-        self._draw_left_out()
+        self._draw_lines()
         self.scroller.follow()
         self._after_change()
 
@@ -176,22 +186,29 @@ class ChatView(QWidget):
         self.scroller.prepend(widget)
         self._order_focus(widget)
         self._resume_edit(widget)
-        self._draw_left_out()
+        self._draw_lines()
         if not self._pending:
             self._after_change()
 
-    def _draw_left_out(self) -> None:
-        """Put the line where it belongs, or away where that message has no widget."""
-        first = next((widget for widget in self._widgets if widget.message.id == self._context_from), None)
-        self.scroller.set_divider(self._left_out, first)
-        if first is not None:
-            self._order_focus(first)
+    def _draw_lines(self) -> None:
+        """Put each line where it belongs, or away where what is below it has no widget."""
+        if not self._lines:
+            return
+        shown = {widget.message.id: widget for widget in self._widgets}
+        for below_id, line in self._lines.items():
+            below = shown.get(below_id) if below_id is not None else None
+            is_last = below_id is None and bool(self._widgets)
+            self.scroller.set_divider(line, below, at_end=is_last)
+            if below is not None:
+                self._order_focus(below)
+            elif is_last:
+                chain_after(self._widgets[-1].focus_stops[-1], line.focus_stops)
 
     def _order_focus(self, widget: MessageWidget) -> None:
         place = self._widgets.index(widget)
         before = self._widgets[place - 1].focus_stops[-1] if place > 0 else self._earlier
-        is_below_line = widget.message.id == self._context_from
-        chain_after(before, [*(self._left_out.focus_stops if is_below_line else []), *widget.focus_stops])
+        line = self._lines.get(widget.message.id)
+        chain_after(before, [*(line.focus_stops if line is not None else []), *widget.focus_stops])
 
     def _after_change(self) -> None:
         if self._pending:
@@ -214,7 +231,7 @@ class ChatView(QWidget):
             if isinstance(widget, UserMessage) and widget.unsent_edit is not None:
                 self._edits[widget.message.id] = widget.unsent_edit
         self._widgets = []
-        self._draw_left_out()
+        self._draw_lines()
         self.scroller.clear()
 
     def _restyle(self) -> None:

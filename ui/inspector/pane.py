@@ -84,6 +84,11 @@ class InspectorPane(QWidget):
         self.tabs.show_panel("Chat")
         self.chat.system_prompt.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
+    def go_to_ledger(self, key: str) -> None:
+        """Show a row of the context."""
+        self.tabs.show_panel("Context")
+        self.context.view.select(key)
+
     def _reveal_later(self, widget: QWidget) -> None:
         """Scroll to `widget` once it is laid out."""
         self._to_reveal = widget

@@ -73,6 +73,13 @@ class LedgerView(QTreeView):
         keys = {_entry(index).key for index in self.selectionModel().selectedRows()}
         return [_entry(index) for key, index in self._rows.indexes().items() if key in keys] if keys else []
 
+    def select(self, key: str) -> None:
+        """Select a row and bring it into sight, whatever it is folded under."""
+        index = self._rows.indexes().get(key)
+        if index is not None:
+            self.setCurrentIndex(index)
+            self.scrollTo(index)
+
     def set_entries(self, entries: Sequence[LedgerEntry]) -> None:
         """Show other entries; what is open, selected and in sight stays so."""
         chosen, current = [entry.key for entry in self.chosen], self.current
