@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QPoint, Signal
-from PySide6.QtGui import QEnterEvent
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtGui import QEnterEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
 from app.store.records import Message
@@ -12,7 +12,7 @@ from ui.markdown.style import MarkdownStyle
 
 
 class VersionSwitcher(QWidget):
-    """`‹ 2 / 3 ›`: the versions of one message.
+    """`‹ 2 / 3 ›`: the versions of one message; the arrow keys go through them as well.
 
     Signals:
         sibling_requested: another version is wanted, by its message id.
@@ -29,6 +29,8 @@ class VersionSwitcher(QWidget):
         self._label.setProperty("kind", "faint")
         self._previous.clicked.connect(self._ask_previous)
         self._next.clicked.connect(self._ask_next)
+        for button in self.focus_stops:
+            button.installEventFilter(self)
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(1)
@@ -52,6 +54,25 @@ class VersionSwitcher(QWidget):
         self._label.setText(f"{place + 1} / {len(siblings)}")
         self._previous.setEnabled(is_enabled and self._previous_id >= 0)
         self._next.setEnabled(is_enabled and self._next_id >= 0)
+
+    @property
+    def has_focus(self) -> bool:
+        """Whether the keyboard is here."""
+        return self._previous.hasFocus() or self._next.hasFocus()
+
+    def take_focus(self) -> None:
+        """Bring the keyboard here."""
+        button = self._next if self._next.isEnabled() else self._previous
+        button.setFocus(Qt.FocusReason.ShortcutFocusReason)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            sides = {Qt.Key.Key_Left: self._previous, Qt.Key.Key_Right: self._next}
+            button = sides.get(Qt.Key(event.key()))
+            if button is not None:
+                button.click()
+                return True
+        return super().eventFilter(watched, event)
 
     def restyle(self) -> None:
         """Take the theme's colours of now."""

@@ -134,7 +134,7 @@ class ChatView(QWidget):
 
     def begin_stream(self, message_id: int) -> None:
         """Wait for the text of the reply `message_id`, which is shown already."""
-        widget = next((widget for widget in self._widgets if widget.message.id == message_id), None)
+        widget = self._widget(message_id)
         if isinstance(widget, ReplyMessage):
             self._stream = widget
             widget.begin_stream()
@@ -168,7 +168,7 @@ class ChatView(QWidget):
         else:
             widget = ReplyMessage(message, self._style_now)
             widget.regenerate_requested.connect(self.regenerate_requested)
-        widget.sibling_requested.connect(self.sibling_requested)
+        widget.sibling_requested.connect(self._ask_sibling)
         widget.link_activated.connect(self.link_activated)
         widget.focus_stops_changed.connect(self._order_focus)
         widget.drag_moved.connect(self.scroller.follow_drag)
@@ -239,6 +239,22 @@ class ChatView(QWidget):
         for widget in self._widgets:
             widget.apply_style(self._style_now)
         self.scroller.restyle()
+
+    def _ask_sibling(self, message_id: int) -> None:
+        """Ask for another version; the keyboard goes with it, so that it can go on to the next."""
+        has_focus = any(widget.versions.has_focus for widget in self._widgets)
+        self.sibling_requested.emit(message_id)
+        if not has_focus:
+            return
+        while self._pending and self._widget(message_id) is None:
+            self._build_one()
+        widget = self._widget(message_id)
+        if widget is not None:
+            widget.versions.take_focus()
+            self.scroller.ensureWidgetVisible(widget.versions)
+
+    def _widget(self, message_id: int) -> MessageWidget | None:
+        return next((widget for widget in self._widgets if widget.message.id == message_id), None)
 
     def _ask_earlier(self) -> None:
         self._earlier.hide()

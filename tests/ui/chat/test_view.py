@@ -356,6 +356,27 @@ def test_versions_are_named_and_asked_for(qtbot: QtBot, view: ChatView) -> None:
     assert [spy.at(number)[0] for number in range(spy.count())] == [2, 9]
 
 
+def test_arrow_keys_go_from_version_to_version(qtbot: QtBot, view: ChatView) -> None:
+    def show(version: int) -> None:
+        message = dataclasses.replace(reply(version, f"Version {version}"), siblings=(2, 5, 9))
+        view.show_messages([user(1, "Question"), message, *conversation(30)[10:]], has_earlier=False)
+
+    view.sibling_requested.connect(show)
+    show(2)
+    settle(qtbot, view)
+    button(widget_of(view, 2), "Next version").setFocus()
+    for key, version in ((Qt.Key.Key_Right, 5), (Qt.Key.Key_Right, 9), (Qt.Key.Key_Left, 5)):
+        focused = view.window().focusWidget()
+        assert focused is not None
+        QTest.keyClick(focused, key)
+        assert widget_of(view, version).versions.has_focus
+    settle(qtbot, view)
+    spy = QSignalSpy(view.sibling_requested)
+    view.set_actions_enabled(False)
+    QTest.keyClick(button(widget_of(view, 5), "Next version"), Qt.Key.Key_Right)
+    assert spy.count() == 0
+
+
 def test_nothing_changes_the_conversation_while_actions_are_disabled(qtbot: QtBot, view: ChatView) -> None:
     view.set_actions_enabled(False)
     view.show_messages([user(1, "q"), dataclasses.replace(reply(5, "a"), siblings=(2, 5))], has_earlier=False)
