@@ -1,4 +1,4 @@
-"""The Context panel on the open conversation, with an engine that holds it."""
+"""The Context panel on the open conversation, without a model and with one that holds it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry
+from app.store.records import MessageState
 from engine.sampling import SamplingParams
 from tests.engine.small_engine import FOUR, write_small_model
 from tests.ui.conftest import Desk
 from ui.engine_state import EngineState
 from ui.inspector.context.actions import LedgerAction
+from ui.inspector.context.model import ENTRY_ROLE
 from ui.main_window import MainWindow
 
 WAIT_MS = 60_000
-QUESTIONS = ("The ship sailed north. " * 10, "The owls hunt at night. " * 10, "What comes next?")
+QUESTIONS = ("The ship sailed north. " * 10, "The owls hunt at night. " * 10)
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +28,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def window(desk: Desk, qtbot: QtBot, model: Path) -> MainWindow:
-    """A window with three turns, whose Context panel is looked at."""
-    window = desk.open_with_model(model, SamplingParams(temperature=0, max_tokens=6), FOUR)
+    """A window with two turns that the engine holds, whose Context panel is looked at."""
+    window = desk.open_with_model(model, SamplingParams(temperature=0, max_tokens=2), FOUR)
     window.resize(1240, 800)
     window.inspector.tabs.show_panel("Context")
     for question in QUESTIONS:
@@ -37,17 +39,32 @@ def window(desk: Desk, qtbot: QtBot, model: Path) -> MainWindow:
     return window
 
 
+@pytest.fixture
+def modelless(desk: Desk) -> MainWindow:
+    """A window without a model, with two turns from before."""
+    window = desk.open()
+    window.resize(1240, 800)
+    window.inspector.tabs.show_panel("Context")
+    conversation, parent = desk.store.create_conversation(), None
+    for text in QUESTIONS:
+        question = desk.store.add_user_message(conversation.id, parent, text)
+        parent = desk.store.begin_reply(conversation.id, question.id, "a model").id
+        desk.store.finish_reply(parent, "So it is.", MessageState.COMPLETE)
+    window.chat.switcher.open(conversation.id)
+    return window
+
+
 def wait_until_ready(window: MainWindow, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=WAIT_MS)
 
 
 def rows(window: MainWindow) -> dict[str, LedgerEntry]:
     model = window.inspector.context.view.model()
-    return {key: index.data(256) for key, index in model.indexes().items()}
+    return {key: index.data(ENTRY_ROLE) for key, index in model.indexes().items()}
 
 
-def turns(window: MainWindow) -> list[LedgerEntry]:
-    return [entry for entry in rows(window).values() if entry.kind is EntryKind.TURN]
+def of_kind(window: MainWindow, kind: EntryKind) -> list[LedgerEntry]:
+    return [entry for entry in rows(window).values() if entry.kind is kind]
 
 
 def ask_for(window: MainWindow, action: LedgerAction, *keys: str) -> None:
@@ -60,72 +77,48 @@ def choose(window: MainWindow, key: str) -> None:
     view.setCurrentIndex(view.model().indexes()[key])
 
 
-def test_turns_show_what_the_engine_holds_of_them(window: MainWindow, qtbot: QtBot) -> None:
-    qtbot.waitUntil(lambda: all(turn.nbytes for turn in turns(window)), timeout=WAIT_MS)
-    first, second, third = turns(window)
-    assert first.title.startswith("The ship sailed") and not first.is_about
-    # Tokens are bytes: the question's own, and at least the answer's six and a marker.
-    assert len(QUESTIONS[0].strip()) + 6 < (first.tokens or 0) < len(QUESTIONS[0]) + 60
-    held = window.precision.held
-    assert held is not None
-    assert sum(turn.tokens or 0 for turn in (first, second, third)) <= held.usage.num_tokens
-
-
-def test_a_turn_that_is_left_out_leaves_the_cache_at_once_and_comes_back_by_undo(
-    window: MainWindow, qtbot: QtBot
-) -> None:
-    first, second, _ = turns(window)
-    qtbot.waitUntil(lambda: window.precision.held is not None, timeout=WAIT_MS)
+def test_turns_show_what_the_engine_holds_and_leave_it_at_once(window: MainWindow, qtbot: QtBot) -> None:
+    qtbot.waitUntil(lambda: all(turn.nbytes for turn in of_kind(window, EntryKind.TURN)), timeout=WAIT_MS)
+    first, second = of_kind(window, EntryKind.TURN)
+    length = len(QUESTIONS[0].strip())  # tokens are bytes; the answer and markers come to them
+    assert first.tokens is not None and length + 2 < first.tokens < length + 60 and not first.is_about
     before = window.precision.held.usage.num_tokens
-    ask_for(window, LedgerAction.DROP, second.key)
-    assert rows(window)[second.key].state is EntryState.LEFT_OUT
+
+    ask_for(window, LedgerAction.DROP, first.key)
 
     def has_left() -> bool:
-        return before - window.precision.held.usage.num_tokens >= len(QUESTIONS[1].strip())
+        return before - window.precision.held.usage.num_tokens >= length
 
     qtbot.waitUntil(has_left, timeout=WAIT_MS)
-    window.inspector.context.undo_requested.emit()
-    assert rows(window)[second.key].state.is_in_context
-    assert rows(window)[first.key].state is EntryState.IN_CONTEXT
-
-
-def test_pins_are_kept_and_taken_back(window: MainWindow) -> None:
-    first = turns(window)[0]
-    ask_for(window, LedgerAction.PIN, first.key)
-    assert rows(window)[first.key].is_pinned
-    ask_for(window, LedgerAction.UNPIN, first.key)
-    assert not rows(window)[first.key].is_pinned
-
-
-def test_the_cost_of_restoring_is_told_before_it_is_done(window: MainWindow, qtbot: QtBot) -> None:
-    second = turns(window)[1]
-    ask_for(window, LedgerAction.DROP, second.key)
+    assert rows(window)[first.key].state is EntryState.LEFT_OUT
     with qtbot.waitSignal(window._engine.reading_cost_told, timeout=WAIT_MS):
-        choose(window, second.key)
-    told = window.inspector.context._cost.text()
-    assert told.startswith("Restoring ")
-    assert rows(window)[second.key].state is EntryState.LEFT_OUT
+        choose(window, first.key)
+    assert window.inspector.context._cost.text().startswith("Restoring ")
+    assert rows(window)[first.key].state is EntryState.LEFT_OUT
+    assert rows(window)[second.key].state is EntryState.IN_CONTEXT
 
 
 def test_a_summary_that_was_asked_for_takes_the_place_of_its_turn_and_can_be_undone(
     window: MainWindow, qtbot: QtBot
 ) -> None:
-    first = turns(window)[0]
+    first = of_kind(window, EntryKind.TURN)[0]
     with qtbot.waitSignal(window._engine.ledger_changed, timeout=WAIT_MS):
         ask_for(window, LedgerAction.SUMMARIZE, first.key)
     wait_until_ready(window, qtbot)
     assert rows(window)[first.key].state is EntryState.SUMMARIZED
-    (summary,) = [entry for entry in rows(window).values() if entry.kind is EntryKind.SUMMARY]
+    (summary,) = of_kind(window, EntryKind.SUMMARY)
     assert [part.key for part in summary.parts] == [first.key]
 
-    window.inspector.context.undo_requested.emit()
-    assert not [entry for entry in rows(window).values() if entry.kind is EntryKind.SUMMARY]
+    window.inspector.context.actions_of_rows.undo.trigger()
+    assert of_kind(window, EntryKind.SUMMARY) == []
     assert rows(window)[first.key].state.is_in_context
 
 
-def test_nothing_is_changed_while_a_reply_is_written(window: MainWindow, qtbot: QtBot) -> None:
+def test_nothing_is_changed_while_a_reply_is_written_nor_shown_of_a_model_that_is_gone(
+    window: MainWindow, qtbot: QtBot
+) -> None:
     pin = window.inspector.context.actions_of_rows.pin
-    choose(window, turns(window)[0].key)
+    choose(window, of_kind(window, EntryKind.TURN)[0].key)
     assert pin.isEnabled()
     with qtbot.waitSignal(window._engine.reply_finished, timeout=WAIT_MS):
         with qtbot.waitSignal(window._engine.reply_started, timeout=WAIT_MS):
@@ -134,12 +127,38 @@ def test_nothing_is_changed_while_a_reply_is_written(window: MainWindow, qtbot: 
     wait_until_ready(window, qtbot)
     qtbot.waitUntil(pin.isEnabled)
 
-
-def test_an_ejected_model_leaves_the_words_and_no_figures(window: MainWindow, qtbot: QtBot) -> None:
     with qtbot.waitSignal(window._engine.model_unloaded, timeout=WAIT_MS):
         window.models.eject()
-    assert [turn.nbytes for turn in turns(window)] == [None] * 3
-    assert [turn.tokens for turn in turns(window)] == [None] * 3
-    choose(window, turns(window)[0].key)
-    summarize = window.inspector.context.actions_of_rows.summarize
-    assert not summarize.isEnabled() and summarize.toolTip() == "Load a model first."
+    turns = of_kind(window, EntryKind.TURN)
+    assert [(turn.nbytes, turn.tokens) for turn in turns] == [(None, None)] * 3
+
+
+def test_without_a_model_the_context_is_changed_and_not_summarized(modelless: MainWindow) -> None:
+    first, second = of_kind(modelless, EntryKind.TURN)
+    assert (first.tokens, first.nbytes, first.heat) == (None, None, None)
+    actions = modelless.inspector.context.actions_of_rows
+    assert not actions.undo.isEnabled()
+    choose(modelless, first.key)
+    assert not actions.summarize.isEnabled() and actions.summarize.toolTip() == "Load a model first."
+
+    actions.pin.trigger()
+    assert rows(modelless)[first.key].is_pinned
+    choose(modelless, second.key)
+    actions.drop.trigger()
+    assert rows(modelless)[second.key].state is EntryState.LEFT_OUT
+    assert modelless.inspector.context._cost.text() == "What is restored is read with the next message."
+    actions.undo.trigger()
+    assert rows(modelless)[second.key].state is EntryState.IN_CONTEXT
+    assert rows(modelless)[first.key].is_pinned
+    actions.undo.trigger()
+    assert not rows(modelless)[first.key].is_pinned and not actions.undo.isEnabled()
+
+
+def test_restoring_several_rows_is_undone_at_once(modelless: MainWindow) -> None:
+    first, second = of_kind(modelless, EntryKind.TURN)
+    ask_for(modelless, LedgerAction.DROP, first.key, second.key)
+    assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.LEFT_OUT}
+    ask_for(modelless, LedgerAction.RESTORE, first.key, second.key)
+    assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.IN_CONTEXT}
+    modelless.inspector.context.undo_requested.emit()
+    assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.LEFT_OUT}

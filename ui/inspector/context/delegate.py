@@ -6,7 +6,7 @@ import math
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter
-from PySide6.QtWidgets import QStyledItemDelegate, QStyleOptionViewItem
+from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.ledger.entries import EntryKind, LedgerEntry
 from ui.inspector.context.model import ENTRY_ROLE
@@ -62,7 +62,7 @@ def _paint_first_line(
     palette, metrics = Theme.current().palette, option.fontMetrics
     is_read = entry.state.is_in_context
     painter.setFont(option.font)
-    painter.setPen(palette.color("text" if is_read else "text_faint"))
+    painter.setPen(palette.color("text" if is_read else "text_muted"))
     tokens = tokens_text(entry)
     painter.drawText(line, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, tokens)
     right = metrics.horizontalAdvance(tokens) + _GAP
@@ -80,8 +80,9 @@ def _paint_second_line(
 ) -> None:
     palette = Theme.current().palette
     font = _small(option.font)
+    is_selected = bool(option.state & QStyle.StateFlag.State_Selected)
     painter.setFont(font)
-    painter.setPen(palette.color("text_faint"))
+    painter.setPen(palette.color("text_muted" if is_selected else "text_faint"))
     level = heat_level(entry)
     right = 0 if level is None else _BAR_WIDTH + _GAP
     room = line.adjusted(0, 0, -right, 0)
