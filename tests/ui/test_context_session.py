@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
@@ -57,6 +57,7 @@ def settled(window: MainWindow, qtbot: QtBot) -> None:
     idle = lambda: window.chat.stream.conversation_id is None and window._engine.background == ""  # noqa: E731
     qtbot.waitUntil(lambda: idle() and not window._engine._worker._requests._pending, timeout=WAIT_MS)
     qtbot.waitUntil(lambda: window._engine.state is EngineState.READY, timeout=WAIT_MS)
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.MetaCall)
 
 
 def write(window: MainWindow, qtbot: QtBot, text: str) -> None:
