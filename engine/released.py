@@ -187,6 +187,17 @@ class ReleasedText:
             piece.parts = [None if part is None or part.key in keys else part for part in piece.parts]
             self._give_up_empty(piece)
 
+    def discard_from(self, position: int) -> None:
+        """Give up what lies behind a position: other text will be read there."""
+        self.discard(
+            [
+                part.key
+                for piece in self._pieces
+                for part, (_, last) in zip(piece.parts, piece.positions, strict=True)
+                if part is not None and last >= position
+            ]
+        )
+
     def forget(self) -> None:
         """Give up everything."""
         for piece in list(self._pieces):

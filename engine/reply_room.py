@@ -100,7 +100,8 @@ class ReplyRoom:
         Those that it has, and with `released` those that come back to it.
         """
         positions = self._model.info.context_tokens
-        answer = min(request.sampling.max_tokens, max(MIN_ANSWER_TOKENS, positions - len(prompt.tokens)))
+        limit = positions if request.anyway else min(positions, request.max_context or positions)
+        answer = min(request.sampling.max_tokens, max(MIN_ANSWER_TOKENS, limit - len(prompt.tokens)))
 
         def count(version: HeldContext) -> int:
             if not same_pages(version.cache.spec, request.kv):

@@ -204,3 +204,15 @@ def test_the_log_says_nothing_of_the_words(
     released.take(["m2", "m3"])
     assert "will be read again" in caplog.text
     assert "About" not in caplog.text
+
+
+def test_what_lies_where_other_text_is_read_is_given_up(
+    cache: SequenceCache, released: ReleasedText, tmp_path: Path
+) -> None:
+    released_from(cache, released, 100, "m1", "m2")
+    released_from(cache, released, 200, "m3")  # at the positions from 280 on
+    released.discard_from(179)
+    assert [span.key for span in released.spans] == ["m1"]
+    assert len(files(tmp_path)) == 1
+    released.discard_from(100)
+    assert released.spans == () and files(tmp_path) == []

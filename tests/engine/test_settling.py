@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -236,3 +237,59 @@ def test_fifty_turns_beyond_the_limit_take_no_more_memory_and_read_no_more(engin
     steady = sizes[12:]
     assert max(steady[-20:]) <= 1.05 * max(steady[:20])
     assert in_hand(engine).next_position > 3 * in_hand(engine).num_tokens
+
+
+def test_what_left_does_not_come_back_to_text_that_is_read_again(engine: Engine) -> None:
+    system = ChatMessage("system", "Be brief.", key="system")
+    text, _ = answer(engine, asked((system, *TALK), conversation_id=1, answer_key="m17"))
+    talk = (*TALK, ChatMessage("assistant", text, key="m17"))
+    engine.settle(asked((system, *talk[:2], *talk[6:]), conversation_id=1))
+    usage = engine.context_usage()
+    assert usage is not None and len(usage.released) == 4
+    other = ChatMessage("system", "Do rhyme.", key="system")
+    _, stats = answer(engine, asked((other, *talk[:2], *talk[6:], QUESTION), conversation_id=1))
+    assert stats.reused_tokens < 20 and "system prompt" in (stats.reread_note or "")
+    usage = engine.context_usage()
+    assert usage is not None and usage.released == ()
+
+
+class StopAt(CancelToken):
+    """Is cancelled when it is looked at for a certain time."""
+
+    def __init__(self, call: int) -> None:
+        super().__init__()
+        self.num_left = call
+
+    def check(self) -> None:
+        self.num_left -= 1
+        if self.num_left == 0:
+            self.cancel()
+        super().check()
+
+
+@pytest.mark.parametrize("call", range(1, 14, 3))
+def test_a_stop_anywhere_in_an_edit_leaves_what_the_next_reply_goes_on_from(
+    engine: Engine, call: int
+) -> None:
+    summary = "They counted. " * 8
+    document = DocumentRange("", 0, len(summary), "s1", SpanKind.SUMMARY)
+    talk = begin(engine, EXACT)
+    engine.settle(asked((*talk[:4], *talk[6:]), EXACT, conversation_id=1))
+    kept = ChatMessage("user", f"{summary}\n\n{talk[12].content}", (document,), talk[12].key)
+    wanted = asked(
+        (*talk[:8], kept, *talk[13:], QUESTION), EXACT, conversation_id=1, answer_key="m19"
+    )  # m4 and m5 come back, m8 to m11 leave, a summary is read
+    stop = StopAt(call)
+    list(engine.generate(wanted, stop))
+    held = in_hand(engine)
+    assert {layer.size() for layer in held.layers} == {held.num_tokens}
+    spans = engine.page_map().spans  # type: ignore[union-attr]
+    assert all(one.stop <= other.start for one, other in itertools.pairwise(spans))
+    assert spans[-1].stop <= held.num_tokens
+    whole, stats = answer(engine, wanted)
+    assert in_hand(engine).tokens[: stats.prompt_tokens] == rendered(engine, wanted.messages)
+    engine.forget(1)
+    begin(engine, EXACT)
+    engine.settle(asked((*talk[:4], *talk[6:]), EXACT, conversation_id=1))
+    expected, _ = answer(engine, wanted)
+    assert whole == expected
