@@ -9,13 +9,15 @@ _ITEM = re.compile(r"\s*(?:[-*•·–—]|\d{1,3}[.)])\s")
 """Begins an item of a list, which may go on in the next line."""
 _ALONE = re.compile(r"\s*(?:#{1,6}\s|\|)")
 """A heading or a row of a table."""
+_BLOCK_START = re.compile(rf"\n(?=[ \t]*\n|{_ITEM.pattern}|{_ALONE.pattern})")
+"""The end of a line behind which something else begins."""
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 """Begins and ends lines of code."""
 _END = re.compile(r"(?<![.!?…؟۔।])[.!?…؟۔।]++[\"'”’»)\]]*+(?=\s)|[。！？｡]++[”’」』）]*+")
 _NOT_SPACE = re.compile(r"\S")
 _ABBREVIATION = re.compile(
-    r"(?:^|[^\w])(?:\w|\d{1,2}|Dr|Prof|Mr|Mrs|Ms|St|Nr|No|Fig|Sec|Eq|vs|cf|bzw|ca|usw|vgl|Abs|Art|Sr|Sra"
-    r"|e\.g|i\.e|z\. ?B|d\. ?h|u\. ?a|p\. ?ex)\.$"
+    r"(?:(?:^|\s)\d{1,2}|(?:^|\W)(?:[^\W\d]|Dr|Prof|Mr|Mrs|Ms|St|Nr|Fig|Sec|Eq|vs|cf|bzw|ca|usw|vgl|Abs"
+    r"|Sr|Sra|e\.g|i\.e|z\. ?B|d\. ?h|u\. ?a|p\. ?ex))\.$"
 )
 """A letter, a small number or a short form before a full stop: the sentence goes on."""
 _UNSPACED = "\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -34,13 +36,14 @@ def sentences(text: str) -> list[str]:
 
 
 def whole_sentences(text: str) -> str:
-    """Return the beginning of a text that ends with its last sentence or line that has an end.
+    """Return the beginning of a text that ends with its last whole sentence, item of a list or paragraph.
 
-    Empty where no sentence has one.
+    Empty where none is whole.
     """
     ended = f"{text}\n"
     ends = [match.end() for match in _END.finditer(ended) if _is_end(ended, match)]
-    return text[: max(*ends, text.rfind("\n"), 0)].strip()
+    ends.extend(match.start() for match in _BLOCK_START.finditer(text))
+    return text[: max(ends, default=0)].strip()
 
 
 def words_of(text: str) -> list[str]:

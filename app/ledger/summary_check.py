@@ -6,13 +6,15 @@ import enum
 import re
 from collections.abc import Iterator
 
-from app.ledger.sentences import whole_sentences, words_of
+from app.ledger.sentences import sentences, whole_sentences, words_of
 from app.splitting import CountTokens
 
 _RUN_WORDS = 4
 _LEAST_RUNS = 8
 _MOST_REPEATED = 0.3
 """Share of the runs of so many words that were there before."""
+_LONG_SENTENCE = 6
+"""A sentence of so many words is not said twice in a summary."""
 _MOST_ECHOED = 0.3
 """Share of these runs that are in what the model was asked."""
 _LEAST_SHARED = 0.5
@@ -72,7 +74,12 @@ def flaw_of(text: str, source: str, instruction: str) -> Flaw | None:
 
 
 def repeats(text: str) -> bool:
-    """Whether a text goes round in circles."""
+    """Whether a text goes round in circles: by its runs of words, or a sentence that is there twice."""
+    said = [
+        words for sentence in sentences(text) if len(words := tuple(words_of(sentence))) >= _LONG_SENTENCE
+    ]
+    if len(said) > len(set(said)):
+        return True
     runs = list(_runs(text))
     return len(runs) >= _LEAST_RUNS and 1 - len(set(runs)) / len(runs) > _MOST_REPEATED
 

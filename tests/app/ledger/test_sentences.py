@@ -14,7 +14,7 @@ from app.ledger.sentences import sentences, whole_sentences, words_of
     [
         ("It is late. Go home! Why? Well…", ["It is late.", "Go home!", "Why?", "Well…"]),
         ('He said "no." She left.', ['He said "no."', "She left."]),
-        ("It costs 3.5 euros. Version 2.10.1 is out.", ["It costs 3.5 euros.", "Version 2.10.1 is out."]),
+        ("It costs 3.5 euros. See section 2.1. Yes.", ["It costs 3.5 euros.", "See section 2.1.", "Yes."]),
         ("Dr. Who met J. R. Smith, e.g. in Rome. Then he left.", 2),
         ("Am 3. Mai kommt Frau Prof. Braun z. B. nach Köln. Danach nicht.", 2),
         ("the file a.txt is new. it was old before.", 1),
@@ -65,6 +65,9 @@ def test_nothing_but_white_space_is_lost(text: str) -> None:
         ("One is done. Two is not do", "One is done."),
         ("It costs 300. It is Dr. Br", "It costs 300."),
         ("- first\n- second\n- thi", "- first\n- second"),
+        ("All of it is new. The\nold one is go", "All of it is new."),
+        ("Kept: all of it\n\nLost: no", "Kept: all of it"),
+        ("| a | b |\n| c | d", "| a | b |"),
         ("一つ目です。二つ目は", "一つ目です。"),
         ("Nothing ends here", ""),
         ("", ""),

@@ -215,8 +215,6 @@ def test_without_a_model_there_is_no_summary(backend: Backend) -> None:
 
 # The starter.
 
-PAPER = (Path(__file__).parents[3] / "LICENSE").read_text("utf-8")[1000:5000]
-
 
 @pytest.fixture(scope="module")
 def starter(starter_gguf: Path, backend: Backend) -> Engine:
@@ -230,11 +228,12 @@ def starter(starter_gguf: Path, backend: Backend) -> Engine:
 def test_the_starter_summarizes_a_turn_and_a_document_within_15_percent(starter: Engine) -> None:
     assert starter.loaded is not None
     count = starter.loaded.counter.count
-    licence = Document(title="LICENSE", source="/tmp/LICENSE", kind="text", text=PAPER)
+    text = (Path(__file__).parents[3] / "LICENSE").read_text("utf-8")[1000:5000]
+    licence = Document(title="LICENSE", source="/tmp/LICENSE", kind="text", text=text)
     message = chat_message("user", "", [document_passage(licence, "a1")], "m1")
     requests = (
         asked(source_tokens=count(QUESTION) + count(ANSWER), kv=KVSpec.parse("8")),
-        SummaryRequest((message,), 0, ("a1",), 0, count(PAPER), KVSpec.parse("8"), CONVERSATION),
+        SummaryRequest((message,), 0, ("a1",), 0, count(text), KVSpec.parse("8"), CONVERSATION),
     )
     for request in requests:
         summary, _ = written(starter, request)

@@ -66,6 +66,11 @@ def test_scripts_without_spaces_are_compared_by_pairs() -> None:
         # The starter on the GPL and on a paper.
         "The Software must be made available for anyone to use, modify, and distribute.\n" * 4,
         "\n".join(f"{number}. Implementation of trace-based compilation" for number in range(8, 20)),
+        # The starter on the MPL: one sentence comes again in a text that is otherwise new.
+        "Sections 3.1 and 3.2 are conditions of the licenses granted in Section 2.1. The Software is not a "
+        "combination with a work governed by a Secondary License. The changes include a new section, "
+        "which allows for more rights.\n\nThe Software is not a combination with a work governed\nby a "
+        "Secondary License.",
         "ha ha ha ha ha ha ha ha ha ha ha ha",
     ],
 )
