@@ -17,7 +17,7 @@ MOST_BORDER_TOKENS = 4
 
 REWRITTEN = "The chat template rewrote an earlier message"
 OTHER_SYSTEM_PROMPT = "The system prompt is another one"
-OTHER_TEXT = "Earlier text is another one"
+OTHER_TEXT = "Earlier text has changed"
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,9 @@ class _Comparison:
             place = places.get(span.key)
             if place is None:
                 continue
-            words = self._same_words(span, self._wanted.spans[place]) if place > last_place else None
-            if words is None:
-                self._why = REWRITTEN
+            words = self._same_words(span, self._wanted.spans[place])
+            if words is None or place < last_place:
+                self._why = REWRITTEN if words is None else OTHER_TEXT
                 return
             yield words
             last_place = place
@@ -194,10 +194,8 @@ class _Comparison:
         """Return the words that two spans share, None where more differs than merges at their borders."""
         start, wanted_start = held.start + held.marker_tokens, wanted.start + wanted.marker_tokens
         one, other = self._held.tokens[start : held.stop], self._wanted.tokens[wanted_start : wanted.stop]
-        borders = ((0, 0), *itertools.product(range(MOST_BORDER_TOKENS + 1), repeat=2))
-        for cut, wanted_cut in borders:
-            if cut > len(one) or wanted_cut > len(other):
-                continue
+        cuts = (range(min(len(words), MOST_BORDER_TOKENS) + 1) for words in (one, other))
+        for cut, wanted_cut in itertools.product(*cuts):
             length = common_suffix(one[: len(one) - cut], other[: len(other) - wanted_cut])
             first, wanted_first = len(one) - cut - length, len(other) - wanted_cut - length
             differing = max(first + cut, wanted_first + wanted_cut)

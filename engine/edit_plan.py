@@ -75,19 +75,17 @@ def returns_in(
     gap, at = _gap(held, edit), edit.insert_start
     for index, span in enumerate(spans):
         keys = tuple(one.key for one in spans[index:])
-        for tried in (keys, keys[:1]):
-            stretch = released.find(tried) if span.key and span.start >= at else None
-            if stretch is None:
-                continue
-            stop = span.start + len(stretch.tokens)
-            has_room = (
-                span.start - at <= stretch.positions.start - gap.start
-                and edit.insert_stop - stop <= gap.stop - stretch.positions.stop
-            )
-            if has_room and tuple(wanted.tokens[span.start : stop]) == stretch.tokens:
-                yield Return(span.start, stop, tried)
-                gap, at = range(stretch.positions.stop, gap.stop), stop
-                break
+        stretch = released.find(keys) if span.key and span.start >= at else None
+        if stretch is None:
+            continue
+        stop = span.start + len(stretch.tokens)
+        has_room = (
+            span.start - at <= stretch.positions.start - gap.start
+            and edit.insert_stop - stop <= gap.stop - stretch.positions.stop
+        )
+        if has_room and tuple(wanted.tokens[span.start : stop]) == stretch.tokens:
+            yield Return(span.start, stop, keys)
+            gap, at = range(stretch.positions.stop, gap.stop), stop
 
 
 def _gap(held: HeldContext, edit: Edit) -> range:

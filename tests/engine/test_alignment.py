@@ -13,7 +13,7 @@ from engine.alignment import Alignment, Edit, align
 from engine.kv.page_map import SpanKind, TextSpan
 from engine.model import ChatMessage, Model
 from engine.spans import DocumentRange, Prompt
-from tests.engine.ledger_prompts import BEGIN, BREAK, USER, Ledger, Turn, Words, prompt_for, words_of
+from tests.engine.ledger_prompts import BEGIN, BREAK, END, USER, Ledger, Turn, Words, prompt_for, words_of
 from tests.engine.test_chat_template import CHATML, DEAF, GEMMA, LLAMA3, MISTRAL
 from tests.engine.test_spans import OWN_SYSTEM, SHOUTING, WITHOUT_REASONING, prompt_of
 
@@ -181,6 +181,39 @@ def test_keys_in_another_order_are_not_taken_for_the_same_text() -> None:
     result = applied(read(held.tokens), wanted, found)
     assert [one.token for one in result] == wanted.tokens[: found.kept_tokens]
     assert found.kept_tokens < len(wanted.tokens)
+    assert found.note.startswith("Earlier text has changed: ")
+
+
+def test_short_words_that_differ_are_not_taken_for_a_border() -> None:
+    turns = [Turn(0, (5, 6, 7), (8, 9, 5)), Turn(1, LONG, LONG)]
+    held, wanted = prompt_for(turns), prompt_for([Turn(0, (9, 9, 7), (8, 9, 5)), turns[1]])
+
+    assert align(held.tokens, held.spans, wanted).kept_tokens == 2
+
+
+def test_tokens_that_merge_otherwise_with_what_stands_around_them_are_read_again_alone() -> None:
+    def text(first: int, last: int, ledger: Ledger) -> Prompt:
+        turns = [Turn(0, LONG, LONG), Turn(1, (first, *LONG, last), LONG), Turn(2, LONG, LONG)]
+        return prompt_for(turns, ledger, (6, 6))
+
+    held, wanted = text(90, 91, Ledger()), text(92, 93, Ledger(frozenset({0})))
+
+    found = align(held.tokens, held.spans, wanted)
+
+    assert found.kept_tokens == len(wanted.tokens)
+    assert found.num_inserted == 4  # with the marker before the first of them
+    assert [one.token for one in applied(read(held.tokens), wanted, found)] == wanted.tokens
+
+
+def test_what_was_read_of_a_text_only_in_part_is_not_called_rewritten() -> None:
+    turns = [Turn(0, LONG, LONG, document=tuple(range(100, 200)))]
+    wanted = prompt_for(turns, system=(6, 6))
+    held = prompt_for([Turn(0, LONG, LONG, document=tuple(range(100, 150)))], system=(6, 6))
+    document = held.spans[1]
+
+    found = align(held.tokens[: document.stop], held.spans[:2], wanted)
+
+    assert found == Alignment((), document.stop)
 
 
 # The templates of models.
@@ -359,12 +392,15 @@ def test_an_answer_whose_reasoning_is_left_out_later_is_read_again_and_no_more()
     )
 
 
-def test_white_space_that_is_left_out_of_an_answer_costs_that_answer_and_leaves_what_precedes_it() -> None:
-    wanted, messages = next_turn(CHATML, "It is a thing, as far as I know.")
-    prompt = in_template(CHATML, messages[:1])
-    held = answered(prompt, " It is a thing, as far as I know.<|im_end|>")
+def test_a_last_answer_that_begins_otherwise_is_read_again_as_nothing_is_held_behind_it() -> None:
+    turns = [Turn(0, LONG, (99, *LONG)), Turn(1, LONG, LONG)]
+    asked, held = prompt_for(turns[:1], is_asked=True), prompt_for(turns[:1])
+    wanted = prompt_for([Turn(0, LONG, LONG), turns[1]])
 
-    assert align(held.tokens, held.spans, wanted).kept_tokens == len(prompt.tokens)
+    found = align([*held.tokens, END], held.spans, wanted)
+
+    rewritten = "The chat template rewrote an earlier message: 20 tokens were read again."
+    assert found == Alignment((), len(asked.tokens), rewritten)
 
 
 def test_turns_leave_before_an_answer_that_was_just_generated() -> None:

@@ -232,17 +232,21 @@ def test_without_positions_for_the_rest_and_the_answer_it_is_read_again_from_the
     check_logits(conversation.context, expected)
 
 
-def test_a_gap_that_is_filled_to_the_last_position_is_no_gap() -> None:
+@pytest.mark.parametrize("gone", [{0}, {0, 2}])
+def test_a_gap_that_is_filled_to_the_last_position_is_no_gap(gone: set[int]) -> None:
     conversation = read_through()
     whole = prompt_for(TURNS[:4], WHOLE, SYSTEM)
-    num_free = whole.spans[5].start + whole.spans[5].marker_tokens - whole.spans[1].start
-    exact = Ledger(frozenset({0, 1}), summaries={2: ("s1", tuple(range(3000, 3000 + num_free - 3)))})
-    wanted = prompt_for(TURNS, exact, SYSTEM, is_asked=True)
+    num_free = whole.spans[3].start + whole.spans[3].marker_tokens - whole.spans[1].start
+    summaries = {1: ("s1", tuple(range(3000, 3000 + num_free - 3)))}
+    wanted = prompt_for(TURNS, Ledger(frozenset(gone), summaries=summaries), SYSTEM, is_asked=True)
 
     brought = conversation.bring(wanted, positions=len(wanted.tokens) + 10)
 
-    assert brought.spliced_tokens == num_free and brought.note == ""
-    assert conversation.context.cache.num_before_gap == conversation.context.cache.num_tokens
+    assert brought.spliced_tokens == num_free
+    cache = conversation.context.cache
+    assert cache.num_before_gap == cache.num_tokens
+    assert cache.num_tokens == (len(whole.tokens) if gone == {0} else whole.spans[5].start)
+    assert bool(brought.note) is (gone != {0})
 
 
 def test_a_model_with_layers_that_are_not_paged_reads_again_what_follows_and_says_so() -> None:
@@ -347,17 +351,34 @@ def test_what_does_not_come_back_whole_is_read_instead(tmp_path: Path) -> None:
     check_logits(conversation.context, before)
 
 
-def test_what_comes_back_leaves_room_for_what_is_read_beside_it(tmp_path: Path) -> None:
-    """A new summary that takes all that the turn before it has left cannot have its positions."""
+@pytest.mark.parametrize(
+    ("gone", "place", "length", "least_read"),
+    [
+        ({0, 2}, 1, 100, 170),  # the question behind the summary, and its answer, are read behind it
+        ({0, 2}, 1, 60, 90),  # its answer comes back
+        ({0}, 2, 60, 130),  # the turn before the summary is read where there is room for both
+    ],
+)
+def test_what_comes_back_leaves_room_for_a_summary_beside_it(
+    tmp_path: Path, gone: set[int], place: int, length: int, least_read: int
+) -> None:
     conversation = Conversation(tmp_path)
     conversation.ask(TURNS[:4])
-    conversation.bring(prompt_for(TURNS, WITHOUT_TWO, SYSTEM, is_asked=True))
-    long = Ledger(frozenset({0}), summaries={1: ("s1", tuple(range(3000, 3072)))})
+    without = Ledger(frozenset({0, 1, *gone}))
+    conversation.bring(prompt_for(TURNS, without, SYSTEM, is_asked=True))
+    ledger = Ledger(frozenset(gone), summaries={place: ("s1", tuple(range(3000, 3000 + length)))})
 
-    brought = conversation.bring(prompt_for(TURNS, long, SYSTEM, is_asked=True))
+    brought = conversation.bring(prompt_for(TURNS, ledger, SYSTEM, is_asked=True))
 
-    assert brought.note == "" and brought.kept_tokens > 150
-    assert brought.spliced_tokens >= 72
+    assert brought.note == ""
+    assert least_read <= brought.spliced_tokens < least_read + 15
+
+
+def test_a_question_that_is_asked_again_has_its_last_token_left_to_read() -> None:
+    conversation = read_through()
+    asked = prompt_for(TURNS[:4], WHOLE, SYSTEM, is_asked=True)
+
+    assert conversation.bring(asked).kept_tokens == len(asked.tokens) - 1
 
 
 # A stop.
