@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.chat import ChatService, ContextEvent
+from app.ledger.positions import lacks_positions
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import ContextChange
 from app.reply_settings import ReplySettings
@@ -17,7 +18,6 @@ from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
 from engine.events import CacheChanged, PrefillProgress
 from engine.guard import GuardAction
-from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.engine_signals import EngineSignals
 from ui.held_telling import HeldTelling
 
@@ -163,15 +163,9 @@ class ContextWork:
                 self._held.take(conversation_id, event)
 
     def _lacks_positions(self, due: _Due) -> bool:
-        """Return whether the next turn may run out of positions though reading again would give enough."""
-        loaded = self._engine.loaded
-        left = self._engine.positions_left(due.conversation_id)
-        if loaded is None or left is None or due.conversation_id != self._held.conversation_id:
-            return False
-        limit = loaded.plan_at(due.settings.kv).fitting_tokens
-        limit = min(limit, due.settings.max_context or limit)
-        answer = max(MIN_ANSWER_TOKENS, min(due.settings.sampling.max_tokens, limit // 4))
-        return left < 2 * answer <= loaded.info.context_tokens - self._num_held
+        """Return whether the conversation in hand is to be read again before its next turn."""
+        is_in_hand = due.conversation_id == self._held.conversation_id
+        return is_in_hand and lacks_positions(self._engine, due.conversation_id, due.settings)
 
     @property
     def _num_held(self) -> int:
