@@ -1,7 +1,7 @@
-"""The text that benches read: ordinary English, as people drop it on a chat.
+"""The texts that benches read: ordinary English, as people drop it on a chat.
 
-It was written for this purpose: narrative, explanation, dialogue, a letter, lists, a program and a table,
-about 7,300 tokens, nothing of it twice.
+`TEXT` was written for this purpose: narrative, explanation, dialogue, a letter, lists, a program and a table,
+about 7,300 tokens, nothing of it twice. `resources/bench/ORIGIN.txt` says where the others come from.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from typing import Any
 
 from engine.errors import OctavoError
 
-TEXT = files("resources").joinpath("bench/prose.txt").read_text("utf-8")
+_FOLDER = files("resources").joinpath("bench")
+
+TEXT = _FOLDER.joinpath("prose.txt").read_text("utf-8")
+OTHER_TITLES = ("atomic-commit", "constitution", "testing")
+
+
+def all_texts() -> dict[str, str]:
+    """Return all texts by their titles, each of more than 7,000 tokens."""
+    others = {title: _FOLDER.joinpath(f"{title}.txt").read_text("utf-8") for title in OTHER_TITLES}
+    return {"prose": TEXT, **others}
 
 
 def require_tokens(tokenizer: Any, text: str, num_tokens: int) -> Sequence[int]:
