@@ -17,7 +17,7 @@ class Departure:
     Attributes:
         released: the tokens of messages, documents and summaries that are gone while text behind them stays.
         leaves_branch: whether the text that was read goes on with messages that are not wanted, as another
-            branch of the conversation does.
+            branch of the conversation does, and all before these is the same.
         stays_to_the_end: whether all of what is wanted is there once the edits are made.
     """
 
@@ -32,7 +32,7 @@ def departure(held: Prompt, wanted: Prompt) -> Departure:
     wanted_keys = {span.key for span in wanted.spans}
     released = _released(found.edits, [span for span in held.spans if _is_gone(span, wanted_keys)])
     behind = next((span for span in held.spans if span.key and span.stop > found.num_held), None)
-    leaves = found.num_held > 0 and behind is not None and _is_gone(behind, wanted_keys)
+    leaves = behind is not None and behind.start <= found.num_held and _is_gone(behind, wanted_keys)
     return Departure(
         released,
         leaves_branch=leaves and not released,

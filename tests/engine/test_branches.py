@@ -198,7 +198,10 @@ def test_a_conversation_without_keys_has_no_versions(engine: Engine) -> None:
     assert num_versions(engine) == 0
 
 
-def test_another_system_prompt_leaves_no_version_behind(engine: Engine) -> None:
-    answer(engine, asked((ChatMessage("system", "Be brief.", key="s"), *TALK), answer_key=ANSWER_KEY))
-    answer(engine, asked((ChatMessage("system", "Rhyme.", key="s"), *TALK), answer_key=ANSWER_KEY))
+@pytest.mark.parametrize("first", [TALK[0], ChatMessage("user", "Something else.", key="e1")])
+def test_another_system_prompt_leaves_no_version_behind(engine: Engine, first: ChatMessage) -> None:
+    answer(engine, asked((ChatMessage("system", "Be brief."), *TALK), answer_key=ANSWER_KEY))
+    before = in_hand(engine).num_tokens
+    _, stats = answer(engine, asked((ChatMessage("system", "Do rhyme."), first), answer_key="e2"))
+    assert stats.reused_tokens < 20 and in_hand(engine).num_tokens < before
     assert num_versions(engine) == 0
