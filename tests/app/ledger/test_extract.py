@@ -69,6 +69,11 @@ def test_a_question_counts_more_where_nothing_answers_it() -> None:
     assert "Do owls sleep?" not in extract([question, answer], 6, num_words)
 
 
+def test_a_short_sentence_takes_the_room_in_which_a_better_one_does_not_fit() -> None:
+    text = "Tejo costs 110. Douro costs 95 or 85 or 75 or 65 for all who come there. It is nice."
+    assert extract([SourcePart("", text)], 7, num_words) == "Tejo costs 110. It is nice."
+
+
 def test_a_heading_is_taken_after_sentences() -> None:
     text = "## Barn Owls\n\nBarn Owls hunt mice.\n\n2. Food\n\nThey eat 12 mice."
     assert extract([SourcePart("", text)], 9, num_words) == "Barn Owls hunt mice. They eat 12 mice."

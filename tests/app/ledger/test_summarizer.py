@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from app.ledger.progress import SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
 from app.ledger.sentences import sentences
 from app.ledger.summarizer import OnStop, Summarizer, SummaryEvent
+from app.ledger.summary_prompts import summary_instruction
 from app.ledger.summary_request import SummaryRequest, most_summary_tokens
 from engine.backend import Backend
 from engine.cancel import CancelToken
@@ -22,7 +23,7 @@ from engine.errors import Cancelled, ModelError
 from engine.events import Finished, GenerationEvent, GenerationStats, PrefillProgress, StopReason, Token
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
-from tests.engine.small_engine import FOUR, small_engine, write_small_model
+from tests.engine.small_engine import FOUR, SHORT, small_engine, write_small_model
 
 CONVERSATION = 3
 QUESTION = "When does the night train to Lisbon leave, and what does a bed in it cost for the two of us?"
@@ -196,6 +197,25 @@ def test_a_summary_that_has_to_wait_leaves_nothing(babbling: Engine, num_events:
 
     with pytest.raises(Cancelled):
         written(babbling, asked(), cancel, OnStop.RAISE, stop)
+
+
+def test_only_the_instruction_is_read_and_the_conversation_goes_on_as_if_it_had_not_been(
+    babbling: Engine,
+) -> None:
+    conversation = (*TURN, ChatMessage("user", "And from Porto?", key="m3"))
+    request = GenerationRequest(conversation, SHORT, FOUR, None, 8, answer_key="m4")
+    before = stats_of(babbling.generate(request, CancelToken()))
+    _, events = written(babbling, asked(source_tokens=800, conversation_id=8))
+    (work_tokens,) = {event.most_tokens for event in events[1:] if isinstance(event, SummaryProgress)}
+    instruction = summary_instruction(asked(), 120)
+    assert len(instruction) <= work_tokens - 120 <= len(f"\n\nUser: {instruction}\n\nAssistant:")
+    after = stats_of(babbling.generate(dataclasses.replace(request, is_aside=True), CancelToken()))
+    assert after.reused_tokens == before.prompt_tokens - 1
+
+
+def stats_of(events: Iterable[GenerationEvent]) -> GenerationStats:
+    (stats,) = [event.stats for event in events if isinstance(event, Finished)]
+    return stats
 
 
 def test_an_extract_can_be_had_without_asking(babbling: Engine) -> None:
