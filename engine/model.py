@@ -75,10 +75,13 @@ class Model:
         """Return a conversation that waits for an answer: the tokens of `render`, and what they are.
 
         Where Python code has a part in encoding, nothing says which token is where, and there are no spans.
+        Nothing is written where nothing is said, as when all turns have left the context and none has come.
 
         Raises:
             ModelError: the template refuses the conversation in every form.
         """
+        if not messages:
+            return Prompt([], ())
         text = self._write([{"role": message.role, "content": message.content} for message in messages])
         tokens, offsets = encode_with_offsets(self.tokenizer._tokenizer, text)
         spans = () if offsets is None else prompt_spans(messages, text, offsets, self._write)

@@ -200,6 +200,10 @@ def test_titles_are_one_short_line() -> None:
     assert title.startswith("One two three and more") and title.endswith("…") and len(title) <= 80
 
 
+def test_where_nothing_is_said_nothing_is_written(starter: Model) -> None:
+    assert starter.prompt([]) == Prompt([], ())
+
+
 def test_the_starter_reads_the_same_tokens_with_spans(starter: Model) -> None:
     messages = [with_documents("Who hunts?", "Document: owls.md\n\nOwls hunt at night."), ANSWERED, AGAIN]
 
