@@ -98,20 +98,33 @@ def test_turns_show_what_the_engine_holds_and_leave_it_at_once(window: MainWindo
     assert rows(window)[second.key].state is EntryState.IN_CONTEXT
 
 
-def test_a_summary_that_was_asked_for_takes_the_place_of_its_turn_and_can_be_undone(
+def test_summaries_that_were_asked_for_take_the_place_of_their_turns_and_are_undone_one_by_one(
     window: MainWindow, qtbot: QtBot
 ) -> None:
-    first = of_kind(window, EntryKind.TURN)[0]
-    with qtbot.waitSignal(window._engine.ledger_changed, timeout=WAIT_MS):
-        ask_for(window, LedgerAction.SUMMARIZE, first.key)
-    wait_until_ready(window, qtbot)
-    assert rows(window)[first.key].state is EntryState.SUMMARIZED
-    (summary,) = of_kind(window, EntryKind.SUMMARY)
-    assert [part.key for part in summary.parts] == [first.key]
+    first, second = of_kind(window, EntryKind.TURN)
 
-    window.inspector.context.actions_of_rows.undo.trigger()
-    assert of_kind(window, EntryKind.SUMMARY) == []
-    assert rows(window)[first.key].state.is_in_context
+    def are_read() -> list[bool]:
+        return [rows(window)[key].state.is_in_context for key in (first.key, second.key)]
+
+    ask_for(window, LedgerAction.SUMMARIZE, first.key, second.key)
+    qtbot.waitUntil(lambda: are_read() == [False, False], timeout=WAIT_MS)
+    wait_until_ready(window, qtbot)
+    summaries = of_kind(window, EntryKind.SUMMARY)
+    assert [[part.key for part in each.parts] for each in summaries] == [[first.key], [second.key]]
+    with qtbot.waitSignal(window._engine.reply_finished, timeout=WAIT_MS):
+        window.chat.send("And now?")  # the summaries are all that is left before it
+    wait_until_ready(window, qtbot)
+
+    def states() -> set[EntryState]:
+        return {each.state for each in of_kind(window, EntryKind.SUMMARY)}
+
+    qtbot.waitUntil(lambda: states() == {EntryState.IN_CONTEXT}, timeout=WAIT_MS)
+    undo = window.inspector.context.actions_of_rows.undo
+    undo.trigger()
+    assert are_read() == [False, True]
+    undo.trigger()
+    assert are_read() == [True, True]
+    assert not undo.isEnabled()
 
 
 def test_nothing_is_changed_while_a_reply_is_written_nor_shown_of_a_model_that_is_gone(
