@@ -4,35 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-import mlx.core as mx
 
 from engine.errors import Cancelled
+from engine.giving_back import Done, clear_free_buffers, lower_in_hand, lower_pages, spill_idle
 from engine.guard import Guard, GuardAction, GuardStep
 from engine.held import HeldSequences
 from engine.held_context import HeldContext
-from engine.kv.cache import SequenceCache
 from engine.memory_linux import trim_heap
 from engine.prefill_chunks import ChunkSize
 from engine.shortening import Shortening
-from engine.wording import format_nbytes
 
 log = logging.getLogger(__name__)
 
-TOLD_NBYTES = 1 << 20
-"""Fewer free buffers than this are given back without a word."""
 SMALLER = 2
 SMALLEST = 4
 """How many times smaller the chunks of a prompt become, first and from `TRIM` on."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """What a step did, for people, and the bytes that it gave back."""
-
-    sentence: str
-    freed_nbytes: int = 0
 
 
 Step = Callable[[], Done | None]
@@ -258,51 +244,3 @@ class IdleRelief:
 
     def _lower(self) -> Done | None:
         return lower_in_hand(self._held, self._check)
-
-
-def spill_idle(held: HeldSequences, check: Callable[[], None]) -> Done | None:
-    """Forget versions that are not going on, and take conversations that are not in hand out of memory.
-
-    These go to disk where that is possible.
-    """
-    of_versions = held.forget_versions()
-    before = held.counters
-    freed = of_versions + held.spill_idle(check)
-    if not freed:
-        return None
-    gave = f"which gave {format_nbytes(freed)} back"
-    if held.counters.evictions > before.evictions:
-        return Done(f"Other conversations were forgotten, {gave}. They are read again when you go on.", freed)
-    if freed > of_versions:
-        return Done(f"Other conversations went to disk, {gave}. They come back when you go on.", freed)
-    return Done(
-        f"Other versions of messages were forgotten, {gave}. They are read again when you go on.", freed
-    )
-
-
-def clear_free_buffers() -> Done | None:
-    """Give MLX's free buffers back to the system."""
-    freed = mx.get_cache_memory()
-    mx.clear_cache()
-    trim_heap()
-    freed -= mx.get_cache_memory()
-    if freed < TOLD_NBYTES:
-        return None
-    return Done(f"{format_nbytes(freed)} of free buffers went back to the system.", freed)
-
-
-def lower_in_hand(held: HeldSequences, check: Callable[[], None]) -> Done | None:
-    """Do what `lower_pages` does with the conversation in hand."""
-    return None if held.in_hand is None else lower_pages(held.in_hand.cache, check)
-
-
-def lower_pages(cache: SequenceCache, check: Callable[[], None]) -> Done | None:
-    """Bring all pages of a conversation to the bits of the settings, and new ones until `cache.ease`."""
-    before, usage = cache.nbytes, cache.usage()
-    pages = usage.hot_pages + usage.warm_pages
-    cache.press(check)
-    freed = before - cache.nbytes
-    if freed <= 0:
-        return None
-    what = "1 page went" if pages == 1 else f"{pages:,} pages went"
-    return Done(f"{what} to the bits of the settings early, which gave {format_nbytes(freed)} back.", freed)
