@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections import Counter
 from collections.abc import Iterable
 from typing import Self
 
@@ -162,12 +161,6 @@ class EditableCache(MovableCache):
         self._settle()
 
     # What is shared.
-
-    @property
-    def exclusive_nbytes(self) -> int:
-        """Bytes that would be free without this sequence: its open tokens and pages that no other reads."""
-        own = Counter(reference.page for reference in self._table.references)
-        return sum(page.nbytes for page in own if page.references == own[page]) + self.open_nbytes
 
     def shares_with(self, other: EditableCache) -> bool:
         """Whether both have their pages in one store, so that one can take over what the other has."""

@@ -394,12 +394,14 @@ class CacheMachine(RuleBasedStateMachine):
 
     @invariant()
     def bytes_are_counted_once(self) -> None:
-        everything = [*self.sequences, *self.pieces]
-        referred = [{one.page for one in own.cache.layers[0].table.references} for own in everything]
-        for index, own in enumerate(everything):
-            others = set().union(*(pages for at, pages in enumerate(referred) if at != index))
-            nbytes = sum(page.nbytes for page in referred[index] - others)
-            assert own.cache.exclusive_nbytes - own.cache.open_nbytes == nbytes
+        caches = [own.cache for own in [*self.sequences, *self.pieces]]
+        assert SequenceCache.pages_of(caches) == self.store.pages
+        opened = sum(cache.nbytes - self.store.nbytes for cache in caches)
+        assert SequenceCache.total_nbytes(caches) == self.store.nbytes + opened
+        for cache in caches:
+            pages = {reference.page for reference in cache.layers[0].table.references}
+            nbytes = cache.nbytes - self.store.nbytes + sum(page.nbytes for page in pages)
+            assert cache.referred_nbytes == nbytes
 
     @invariant()
     def every_block_has_a_slot_of_its_own_and_little_is_free(self) -> None:
