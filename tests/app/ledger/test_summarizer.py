@@ -140,6 +140,14 @@ def test_a_model_that_goes_on_is_stopped_and_its_words_end_with_a_sentence(
     assert len(events) < 200
 
 
+def test_a_model_that_goes_round_in_circles_is_not_listened_to_for_long(
+    babbling: Engine, backend: Backend
+) -> None:
+    engine = ScriptedEngine(babbling, backend, *("It is a train. " for _ in range(9999)))
+    summary, events = written(engine, asked(source_tokens=20_000))
+    assert summary.note.startswith("The model's summary repeated itself") and len(events) < 50
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
