@@ -17,6 +17,7 @@ from app.ledger.sentences import sentences, whole_sentences, words_of
         ("It costs 3.5 euros. See section 2.1. Yes.", ["It costs 3.5 euros.", "See section 2.1.", "Yes."]),
         ("Dr. Who met J. R. Smith, e.g. in Rome. Then he left.", 2),
         ("Am 3. Mai kommt Frau Prof. Braun z. B. nach Köln. Danach nicht.", 2),
+        ("We bring:\na coat", ["We bring:", "a coat"]),
         ("the file a.txt is new. it was old before.", 1),
         (
             "今日は晴れ。明日は？「雨だ。」そうですか！",
