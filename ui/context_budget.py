@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from app.document_prompt import document_text
 from app.ledger.context import ConversationContext
@@ -14,59 +11,15 @@ from app.ledger.run import Run, run_text
 from app.ledger.trimming import TokenMeasure, TrimPlan, plan_trim, release_order
 from app.profiles import DocumentMode, Overflow
 from app.reply_settings import ReplySettings, system_message
-from app.store.records import Attachment, Message, MessageState, Role
-from engine.kv.page_map import SpanKind
-from engine.model import ChatMessage
+from app.store.records import Attachment
 from engine.requests import LoadedModel, PromptSize
+from ui.context_counts import Asked, ContextCounts
 from ui.context_use import UNKNOWN, ContextUse
 from ui.token_counts import TokenCounts
 
 _RELEASING = (Overflow.SUMMARIZE, Overflow.DROP)
-_NEVER = datetime.fromtimestamp(0, UTC)
-_CHARACTERS_PER_TOKEN = 5
-"""A guess for texts that are being counted."""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What is to be answered next.
-
-    Attributes:
-        context: what the model reads of the conversation so far.
-        text: the text being written.
-        attachments: its documents.
-    """
-
-    context: ConversationContext
-    text: str = ""
-    attachments: tuple[Attachment, ...] = ()
-
-    @property
-    def has_question(self) -> bool:
-        """Whether anything is being written."""
-        return bool(self.text or self.attachments)
-
-    @property
-    def with_question(self) -> ConversationContext:
-        """The context with what is being written as its last turn, as it will be when that is sent."""
-        if not self.has_question:
-            return self.context
-        path = self.context.path
-        question = Message(
-            id=0,
-            conversation_id=0,
-            parent_id=path[-1].id if path else None,
-            role=Role.USER,
-            text=self.text,
-            created_at=_NEVER,
-            state=MessageState.COMPLETE,
-            attachments=self.attachments,
-            siblings=(0,),
-            stats=None,
-            model=None,
-            error=None,
-        )
-        return ConversationContext((*path, question), self.context.rows)
+_STEP_TOKENS = 16
+"""A trim is planned anew when the question has grown by so much."""
 
 
 class ContextBudget:
@@ -74,6 +27,7 @@ class ContextBudget:
 
     def __init__(self, counts: TokenCounts) -> None:
         self._counts = counts
+        self._contexts: tuple[LoadedModel, ContextCounts] | None = None
 
     def attachment_tokens(self, attachment: Attachment) -> int | None:
         """Return the tokens of one document as the model reads it."""
@@ -85,7 +39,10 @@ class ContextBudget:
         """Return what tells the figures of the next prompt; None without a model to count with."""
         if loaded is None or not self._counts.available:
             return None
-        return ContextEstimate(self._counts, asked, settings, loaded)
+        last = self._contexts
+        if last is None or last[0] is not loaded or not last[1].asked.is_like(asked):
+            last = self._contexts = loaded, ContextCounts(self._counts, asked)
+        return ContextEstimate(last[1], asked.text, settings, loaded)
 
     def use(self, asked: Asked, settings: ReplySettings, loaded: LoadedModel | None) -> ContextUse:
         """Return what the next prompt takes of the loaded model's context, None without one.
@@ -110,19 +67,20 @@ class ContextEstimate:
     """
 
     def __init__(
-        self, counts: TokenCounts, asked: Asked, settings: ReplySettings, loaded: LoadedModel
+        self, contexts: ContextCounts, text: str, settings: ReplySettings, loaded: LoadedModel
     ) -> None:
-        self._counts = counts
-        self._asked = asked
+        self._contexts = contexts
         self.settings = settings
         self.loaded = loaded
-        self._system = system_message(settings.system_prompt)
+        self.context = contexts.context
+        self._system_tokens = contexts.of_messages(system_message(settings.system_prompt))
+        self._question_tokens = contexts.question_tokens(text)
         self._has_parts = settings.document_mode is DocumentMode.SEGMENTS
         self._fitting_tokens = loaded.plan_at(settings.kv).fitting_tokens
         most = settings.max_context
         self._limit_tokens = self._fitting_tokens if most is None else min(self._fitting_tokens, most)
-        self.context = asked.with_question
-        self.whole = self._use(self.context, _sum([self._tokens(each) for each in self._read(self.context)]))
+        is_exact = contexts.of(self.context).is_exact and self._system_tokens.is_exact
+        self.whole = self._use(self.context, is_exact)
 
     @property
     def is_due(self) -> bool:
@@ -139,7 +97,7 @@ class ContextEstimate:
         return plan_trim(
             context,
             release_order(context, last=self._with_documents(context)),
-            TokenMeasure(self._prompt_tokens, self._run_tokens, self._about),
+            TokenMeasure(self._prompt_tokens, self._run_tokens, self._contexts.about),
             room.kept_tokens,
             summarizes=summarizes,
             enough_tokens=room.kept_tokens + room.margin_tokens,
@@ -147,29 +105,28 @@ class ContextEstimate:
 
     def trimmed(self) -> ContextUse:
         """Return what it takes after the trim that is due; `whole` where none is."""
-        plan = None
-        if self.is_due:
-            summarizes = self.settings.overflow is Overflow.SUMMARIZE
-            plan = self.plan(self.context, self.room(self.context), summarizes=summarizes)
+        plan = self._own_plan() if self.is_due else None
         if plan is None:
             return self.whole
-        use = self._use(plan.context, sum(self._tokens_about(each) for each in self._read(plan.context)))
-        return dataclasses.replace(use, released_turns=len(plan.released))
+        return dataclasses.replace(self._use(plan.context), released_turns=len(plan.released))
 
-    def _use(self, context: ConversationContext, message_tokens: int | None) -> ContextUse:
-        """Return the parts of what a context takes whose messages have so many tokens."""
-        asked, has_system = self._asked, bool(self._system)
-        num_messages = len(context.messages)
-        template = self.loaded.template
-        around = template.around(num_messages, has_system)
-        own = around - template.around(num_messages - 1, has_system) if asked.has_question else 0
-        text = self._counts.count(asked.text)
-        documents = _sum(
-            [self._counts.count(document_text(each.title, each.text)) for each in asked.attachments]
+    def _own_plan(self) -> TrimPlan | None:
+        """Return the trim that the settings want; the last one while the question has hardly grown."""
+        summarizes = self.settings.overflow is Overflow.SUMMARIZE
+        return self._contexts.plan(
+            (self.settings, (self._question_tokens or 0) // _STEP_TOKENS),
+            lambda: self.plan(self.context, self.room(self.context), summarizes=summarizes),
         )
+
+    def _use(self, context: ConversationContext, is_known: bool = True) -> ContextUse:
+        """Return the parts of what a context takes, None for those of which not all is counted."""
+        counted, asked = self._contexts.of(context), self._contexts.asked
+        text, documents = self._question_tokens, self._contexts.attachment_tokens()
+        around = self._around(context, 0)
+        own = around - self._around(context, 1) if asked.has_question else 0
         history = None
-        if message_tokens is not None and text is not None and documents is not None:
-            history = message_tokens + around - own - text - documents
+        if is_known and documents is not None:
+            history = self._system_tokens.tokens + counted.tokens + around - own - documents
         return ContextUse(
             history,
             text,
@@ -178,22 +135,24 @@ class ContextEstimate:
             self._limit_tokens,
             self._fitting_tokens,
             self.loaded.info.context_tokens,
-            document_tokens=self._document_tokens(context),
+            document_tokens=counted.document_tokens if self._has_parts else 0,
             has_turns=bool(asked.context.turns),
         )
 
-    def _read(self, context: ConversationContext) -> tuple[ChatMessage, ...]:
-        return (*self._system, *context.messages)
+    def _around(self, context: ConversationContext, fewer: int) -> int:
+        """Return what the template puts around the messages of a context, the last few left away."""
+        has_system = bool(self._system_tokens.tokens)
+        return self.loaded.template.around(len(context.messages) - fewer, has_system)
 
     def _prompt_tokens(self, context: ConversationContext) -> int:
         """Return about how many tokens a context has that must be read whole."""
-        around = self.loaded.template.around(len(context.messages), bool(self._system))
-        tokens = sum(self._tokens_about(each) for each in self._read(context))
-        return tokens + around - self._document_tokens(context)
+        counted = self._contexts.of(context)
+        own = self._system_tokens.tokens + self._around(context, 0) + (self._question_tokens or 0)
+        return own + counted.tokens - (counted.document_tokens if self._has_parts else 0)
 
     def _run_tokens(self, context: ConversationContext, run: Run) -> int:
         text = run_text(context, run)
-        return sum(self._tokens_about(each) for each in text.messages[text.first :])
+        return self._contexts.of_messages(text.messages[text.first :]).tokens
 
     def _with_documents(self, context: ConversationContext) -> set[int]:
         """Return the turns whose documents are read in parts: they take little, and go last."""
@@ -204,40 +163,3 @@ class ContextEstimate:
             for index, turn in enumerate(context.turns)
             if any(message.attachments for message in turn.messages)
         }
-
-    def _document_tokens(self, context: ConversationContext) -> int:
-        """Return the tokens of all documents, as far as they are counted, where they may be read in parts."""
-        if not self._has_parts:
-            return 0
-        return sum(
-            self._counts.count(message.content[each.start : each.stop]) or 0
-            for message in context.messages
-            for each in message.documents
-            if each.kind is SpanKind.DOCUMENT
-        )
-
-    def _tokens(self, message: ChatMessage) -> int | None:
-        """Return the tokens of a message, None while not all of it is counted."""
-        return _sum([self._counts.count(text) for text in _pieces(message)])
-
-    def _tokens_about(self, message: ChatMessage) -> int:
-        return sum(self._about(text) for text in _pieces(message))
-
-    def _about(self, text: str) -> int:
-        """Return the tokens of a text, a guess until they are counted."""
-        counted = self._counts.count(text)
-        return len(text) // _CHARACTERS_PER_TOKEN if counted is None else counted
-
-
-def _pieces(message: ChatMessage) -> Iterator[str]:
-    """Yield the texts of a message to be counted each by itself: a document is long, and always the same."""
-    end = 0
-    for each in message.documents:
-        yield message.content[end : each.start]
-        yield message.content[each.start : each.stop]
-        end = each.stop
-    yield message.content[end:]
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    return None if None in counts else sum(count or 0 for count in counts)

@@ -22,7 +22,8 @@ from engine.headroom import more_memory
 from engine.planned_room import limit_of_plan, more_room, room_words
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.attachments import DraftAttachments
-from ui.context_budget import Asked, ContextBudget, ContextEstimate
+from ui.context_budget import ContextBudget, ContextEstimate
+from ui.context_counts import Asked
 from ui.context_use import ContextUse
 from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
