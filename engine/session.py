@@ -15,6 +15,7 @@ from engine.extending import forgetting_broken, settle
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction, GuardStep
 from engine.held import HeldSequences
+from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageMap
 from engine.kv.precision import KVSpec
@@ -68,6 +69,16 @@ class Session:
     def memory_nbytes(self) -> int:
         """Bytes of the weights and of all conversations that are in memory."""
         return self.weights_nbytes + self._held.memory_nbytes
+
+    @property
+    def model(self) -> Model:
+        """What answers."""
+        return self._model
+
+    @property
+    def context(self) -> HeldContext | None:
+        """What is held of the conversation in hand, None where there is none."""
+        return self._held.in_hand
 
     def close(self) -> None:
         """Give the memory of all conversations back."""

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from app.cli.bench_guard import guard
+from app.cli.bench_trim import trim
 from app.cli.kv_report import csv_row, report
 from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable
 from app.cli.pace import Pace
@@ -48,6 +49,7 @@ def bench() -> None:
 
 
 bench.add_command(guard)
+bench.add_command(trim)
 
 
 @bench.command()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
-from engine.bench.kv.figures import Bar, KVBench, Prefill, Quality, Row, Step
+from app.cli.bars import bar_lines
+from engine.bench.kv.figures import KVBench, Prefill, Quality, Row, Step
 from engine.wording import format_nbytes
 
 _NAME_WIDTH = 34
@@ -120,23 +121,8 @@ def _table(title: str, columns: Sequence[str], rows: Iterable[tuple[Row, list[st
 
 def _bars(result: KVBench, own_text: bool) -> list[str]:
     are_meant = own_text and result.num_tokens == BAR_TOKENS
-    lines = [f"{f'Bar, set for {BAR_TOKENS:,} tokens of the starter':<52}{'asked':>12}{'measured':>12}"]
-    for bar in result.bars():
-        asked = f"{'≥' if bar.is_least else '≤'} {bar.limit:.2f}x"
-        lines.append(
-            f"{bar.title:<52}{asked:>12}{_number(bar.figure, '.3f', 'x'):>12}   {_verdict(bar, are_meant)}"
-        )
-    if not are_meant:
-        lines.append(f"The bars are for {BAR_TOKENS:,} tokens of Octavo's own text: no verdict on another.")
-    return lines
-
-
-def _verdict(bar: Bar, is_meant: bool) -> str:
-    if bar.met is None:
-        return "not measured"
-    if not is_meant:
-        return _NONE
-    return "met" if bar.met else "not met"
+    other = f"The bars are for {BAR_TOKENS:,} tokens of Octavo's own text: no verdict on another."
+    return bar_lines(result.bars(), f"{BAR_TOKENS:,} tokens of the starter", "" if are_meant else other)
 
 
 def _number(value: float | None, form: str, unit: str = "") -> str:

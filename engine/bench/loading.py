@@ -6,7 +6,7 @@ import importlib.metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.backend import start_backend
+from engine.backend import Backend, start_backend
 
 if TYPE_CHECKING:
     from engine.model import Model
@@ -31,9 +31,14 @@ def load_for_bench(path: Path) -> tuple[Model, str]:
         path, backend, dequantize=plan.dequantize, cancel=CancelToken(), on_progress=lambda progress: None
     )
     model.tokenizer.eos_token_ids = ()
+    return model, setup_words(backend, plan.dequantize)
+
+
+def setup_words(backend: Backend, dequantized: bool) -> str:
+    """Return what a loaded model runs on, in words."""
     blas = f", BLAS {backend.blas.path or 'of MLX'}" if backend.blas else ""
-    weights = "weights in float32" if plan.dequantize else "weights as stored"
-    return model, f"{backend.device.value}{blas}, {weights}"
+    weights = "weights in float32" if dequantized else "weights as stored"
+    return f"{backend.device.value}{blas}, {weights}"
 
 
 def package_versions() -> str:
