@@ -178,17 +178,15 @@ class _Comparison:
             self._why = OTHER_SYSTEM_PROMPT
             return
         places = {span.key: place for place, span in enumerate(self._wanted.spans) if span.key}
-        last_place = -1
         for span in self._held.spans:
             place = places.get(span.key)
             if place is None:
                 continue
             words = self._same_words(span, self._wanted.spans[place])
-            if words is None or place < last_place:
-                self._why = REWRITTEN if words is None else OTHER_TEXT
+            if words is None:
+                self._why = REWRITTEN
                 return
             yield words
-            last_place = place
 
     def _same_words(self, held: TextSpan, wanted: TextSpan) -> _Anchor | None:
         """Return the words that two spans share, None where more differs than merges at their borders."""
@@ -215,7 +213,12 @@ class _Comparison:
         behind, wanted_behind = own[1] if own else start, wanted_own[1] if wanted_own else wanted_start
         same = common_suffix(self._held.tokens[behind:stop], self._wanted.tokens[wanted_behind:wanted_stop])
         stop, wanted_stop = stop - same, wanted_stop - same
-        if not (self._held.is_known(start, stop) and self._wanted.is_known(wanted_start, wanted_stop)):
+        # where the keys have another order, a stretch is less than nothing, which no keys are
+        if not (
+            is_in_order
+            and self._held.is_known(start, stop)
+            and self._wanted.is_known(wanted_start, wanted_stop)
+        ):
             self._why = OTHER_TEXT
             return None
         is_rewritten = not own and not wanted_own and (start < stop or wanted_start < wanted_stop)

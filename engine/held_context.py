@@ -144,8 +144,8 @@ class HeldContext:
     def _take_out(self, start: int, stop: int) -> None:
         before = between(self._spans, 0, start)
         behind = shifted(between(self._spans, stop, self._num_named), start - stop)
-        self._spans = tuple(joined([*before, *behind]))
-        self._num_named -= max(0, min(stop, self._num_named) - start)
+        self._spans = (*before, *behind)
+        self._num_named -= stop - start
 
     def _put_in(self, at: int, num_added: int, spans: Sequence[TextSpan]) -> None:
         before = between(self._spans, 0, at)

@@ -402,6 +402,19 @@ def test_a_stop_while_splicing_leaves_names_that_are_right_and_can_be_gone_on_fr
     assert conversation.bring(wanted).spliced_tokens > 30
 
 
+def test_a_stop_gives_back_what_was_read_into_a_gap() -> None:
+    stopped, settled = read_through(), read_through()
+    long = Ledger(frozenset({0, 1}), summaries={2: ("s1", tuple(range(3000, 3140)))})
+    wanted = prompt_for(TURNS, long, SYSTEM, is_asked=True)
+    stopped.cancel_after = stopped.num_read + 128  # two pages of it
+
+    with pytest.raises(Cancelled):
+        stopped.bring(wanted)
+    settled.bring(prompt_for(TURNS, WITHOUT_TWO, SYSTEM, is_asked=True))
+
+    assert stopped.context.cache.nbytes <= settled.context.cache.nbytes
+
+
 def test_a_stop_while_text_goes_to_disk_leaves_names_that_are_right(tmp_path: Path) -> None:
     conversation = Conversation(tmp_path)
     conversation.ask(TURNS[:4])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from engine.held_context import HeldContext
 from engine.kv.page_map import SpanKind, TextSpan
 from engine.spans import Prompt
@@ -103,13 +105,14 @@ def test_a_piece_has_the_spans_of_its_tokens_and_brings_them_back() -> None:
     assert context.held == before
 
 
-def test_what_is_put_in_within_a_span_of_its_own_is_one_span_with_it() -> None:
+@pytest.mark.parametrize(("place", "left"), [(1, []), (3, [11])])
+def test_what_is_put_in_within_a_span_of_its_own_is_one_span_with_it(place: int, left: list[int]) -> None:
     context = context_of(ASKED)
     before, question = context.held, ASKED.spans[2]
 
-    spans, piece = context.detach(question.start + 3, question.stop)
-    assert texts(context)[2] == ("m1", [11])
-    context.attach(question.start + 3, piece, spans)
+    spans, piece = context.detach(question.start + place, question.stop)
+    assert texts(context)[2] == ("m1", left)
+    context.attach(question.start + place, piece, spans)
 
     assert context.held == before
 
