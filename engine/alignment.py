@@ -213,12 +213,8 @@ class _Comparison:
         behind, wanted_behind = own[1] if own else start, wanted_own[1] if wanted_own else wanted_start
         same = common_suffix(self._held.tokens[behind:stop], self._wanted.tokens[wanted_behind:wanted_stop])
         stop, wanted_stop = stop - same, wanted_stop - same
-        # where the keys have another order, a stretch is less than nothing, which no keys are
-        if not (
-            is_in_order
-            and self._held.is_known(start, stop)
-            and self._wanted.is_known(wanted_start, wanted_stop)
-        ):
+        # Where the keys have another order, a stretch is shorter than nothing, and not known either.
+        if not (self._held.is_known(start, stop) and self._wanted.is_known(wanted_start, wanted_stop)):
             self._why = OTHER_TEXT
             return None
         is_rewritten = not own and not wanted_own and (start < stop or wanted_start < wanted_stop)
