@@ -56,7 +56,7 @@ class ContextPanel(QWidget):
         super().__init__(parent)
         self._report = LedgerReport()
         self._hindrances = Hindrances()
-        self._priced: tuple[str, ...] = ()
+        self._priced: tuple[tuple[str, bool], ...] = ()
         self.view = LedgerView()
         self.view.setMinimumHeight(_LIST_HEIGHT)
         self.actions_of_rows = LedgerActions(self)
@@ -98,7 +98,7 @@ class ContextPanel(QWidget):
 
     def show_cost(self, keys: tuple[str, ...], sentence: str) -> None:
         """Tell what restoring some rows costs, if they are still selected."""
-        if keys == self._priced:
+        if keys == self._priced_keys:
             _show_text(self._cost, sentence)
 
     def show_progress(self, progress: SummaryProgress | None) -> None:
@@ -148,12 +148,17 @@ class ContextPanel(QWidget):
         chosen = self.view.chosen
         self.actions_of_rows.follow(chosen, self._hindrances)
         self._card.show_summary(chosen[0].summary if len(chosen) == 1 else None)
-        priced = tuple(entry.key for entry in doable(LedgerAction.RESTORE, chosen))
-        if priced != self._priced:
+        restorable = doable(LedgerAction.RESTORE, chosen)
+        priced = tuple((entry.key, entry.is_on_disk) for entry in restorable)
+        if priced != self._priced:  # a row that left the disk costs something else than before
             self._priced = priced
             self._cost.hide()
             if priced:
-                self.cost_wanted.emit(priced)
+                self.cost_wanted.emit(self._priced_keys)
+
+    @property
+    def _priced_keys(self) -> tuple[str, ...]:
+        return tuple(key for key, _ in self._priced)
 
     def _show_menu(self, place: QPoint) -> None:
         if not self.view.chosen:

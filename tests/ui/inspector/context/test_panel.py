@@ -271,6 +271,18 @@ def test_the_cost_is_asked_for_and_shown_before_anything_is_restored(
     assert "Too late." not in said(panel)
 
 
+def test_the_cost_is_asked_for_again_when_what_was_on_disk_is_gone(qtbot: QtBot, panel: ContextPanel) -> None:
+    show(panel, left(turn(1), is_on_disk=True))
+    choose(panel, "m1")
+    panel.show_cost(("m1",), "Restoring costs nothing: it comes back at once.")
+    with qtbot.assertNotEmitted(panel.cost_wanted):
+        show(panel, left(turn(1), is_on_disk=True, is_about=True))
+    with qtbot.waitSignal(panel.cost_wanted) as asked:
+        show(panel, left(turn(1)))
+    assert asked.args == [("m1",)]
+    assert "comes back at once" not in said(panel)
+
+
 def test_rebuilding_shows_its_cost_first_and_how_far_it_is(qtbot: QtBot, panel: ContextPanel) -> None:
     show(panel, turn(1), nbytes=9)
     panel.set_reread(Reread(prefill_tps=50))
