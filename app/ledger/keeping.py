@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import logging
@@ -117,15 +118,16 @@ class ContextKeeper:
         self, text: RunText, planner: TrimPlanner, cancel: CancelToken, on_stop: OnStop
     ) -> Generator[SummaryProgress | GuardAction, None, Summary]:
         """Return the summary of a text; of what the engine tells meanwhile only the guard's steps matter."""
-        writing = self._summarizer.write(planner.summary_request(text), cancel, on_stop)
-        while True:
-            try:
-                event = next(writing)
-            except StopIteration as ended:
-                summary: Summary = ended.value
-                return summary
-            if isinstance(event, SummaryProgress | GuardAction):
-                yield event
+        request = planner.summary_request(text)
+        with contextlib.closing(self._summarizer.write(request, cancel, on_stop)) as writing:
+            while True:
+                try:
+                    event = next(writing)
+                except StopIteration as ended:
+                    summary: Summary = ended.value
+                    return summary
+                if isinstance(event, SummaryProgress | GuardAction):
+                    yield event
 
     def _kept(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.document_prompt import placed_documents
@@ -86,6 +87,7 @@ class TrimPlanner:
 
     Attributes:
         loaded: the model.
+        count: returns the tokens of a text alone.
         conversation_id: which conversation.
         settings: how it is answered.
     """
@@ -102,7 +104,7 @@ class TrimPlanner:
         self.conversation_id = conversation_id
         self.settings = settings
         self._engine = engine
-        self._count = functools.cache(self.loaded.counter.count)
+        self.count: Callable[[str], int] = functools.cache(self.loaded.counter.count)
         self._has_parts = settings.document_mode is DocumentMode.SEGMENTS
 
     @property
@@ -141,7 +143,7 @@ class TrimPlanner:
             growth_tokens: what it will be longer by when the trim is due.
         """
         most = room.kept_tokens - growth_tokens
-        measure = TokenMeasure(lambda changed: self._size(changed).num_tokens, self._run_tokens, self._count)
+        measure = TokenMeasure(lambda changed: self._size(changed).num_tokens, self._run_tokens, self.count)
         return plan_trim(
             context,
             self._order(context),
@@ -208,6 +210,6 @@ class TrimPlanner:
     def _source_tokens(self, text: RunText) -> int:
         """Return the tokens of a run; of a document without the others before it in its message."""
         if text.num_turns:
-            return sum(self._count(message.content) for message in text.messages[text.first :])
+            return sum(self.count(message.content) for message in text.messages[text.first :])
         document = text.messages[-1].documents[-1]
-        return self._count(text.messages[-1].content[document.start : document.stop])
+        return self.count(text.messages[-1].content[document.start : document.stop])

@@ -11,8 +11,8 @@ from app.ledger.records import LedgerRows
 from app.ledger.trimming import TrimPlan
 from app.store.records import Message, Role
 
-RECENT_QUESTIONS = 5
-"""So many of the last questions tell how long the next one will be."""
+RECENT_TURNS = 5
+"""So many of the last turns tell how long the next ones will be."""
 NEXT_QUESTION = 0
 """The id of the question that is still to come; the store's are positive."""
 
@@ -22,8 +22,8 @@ def next_trim(
 ) -> tuple[ConversationContext, TrimPlan] | None:
     """Return what the next trim does, and the context that it is for; None where it is still far away.
 
-    The question that comes is taken to be one of the last ones. Until the trim is due, the conversation grows
-    by what there is room for, and all of that stays.
+    The questions and answers that come are taken to be like the last ones. Those that there is still room for
+    stay, so that more of what is there now will have to go.
     """
     if not path or path[-1].role is Role.USER:
         return None
@@ -31,14 +31,24 @@ def next_trim(
     room = planner.room(context)
     if room.num_tokens <= room.prepare_tokens:
         return None
-    growth_tokens = max(0, room.due_tokens - room.num_tokens)
+    growth_tokens = _growth_tokens(room.due_tokens - room.num_tokens, context, planner)
     plan = planner.plan(context, room, summarizes=True, growth_tokens=growth_tokens)
     return None if plan is None else (context, plan)
 
 
+def _growth_tokens(room_tokens: int, context: ConversationContext, planner: TrimPlanner) -> int:
+    """Return what turns are long together of which the last one is too much for the room."""
+    if room_tokens < 0:
+        return 0
+    recent = context.turns[-1 - RECENT_TURNS : -1]
+    words = [message.text for turn in recent for message in turn.messages]
+    turn_tokens = max(1, sum(map(planner.count, words)) // max(1, len(recent)))
+    return (room_tokens // turn_tokens + 1) * turn_tokens
+
+
 def _next_question(path: Sequence[Message]) -> list[Message]:
     """Return the question of middle length among the last ones, as the next one; none without words."""
-    asked = [message for message in path if message.role is Role.USER and message.text][-RECENT_QUESTIONS:]
+    asked = [message for message in path if message.role is Role.USER and message.text][-RECENT_TURNS:]
     if not asked:
         return []
     typical = sorted(asked, key=lambda message: len(message.text))[len(asked) // 2]
