@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,7 +24,7 @@ from engine.cancel import CancelToken
 from engine.context_usage import ContextUsage
 from engine.sampling import SamplingParams
 from tests.engine.small_engine import FOUR, SHORT, write_small_model
-from ui.context_work import REBUILDING
+from ui.context_work import PREPARING, REBUILDING
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 
@@ -130,11 +130,8 @@ def test_a_summary_is_prepared_after_a_reply_while_the_engine_stays_ready(
     assert states == []
 
 
-def test_a_reply_that_comes_meanwhile_begins_at_once_and_the_summary_is_prepared_after_it(
-    qtbot: QtBot, engine: EngineThread, store: ConversationStore
-) -> None:
-    question = talk(store, 4)
-    order = Order(engine)
+def at_fifth_step(engine: EngineThread, order: Order, act: Callable[[], None]) -> None:
+    """Do something on the engine's thread while a summary is being prepared for the first time."""
     chat = engine._worker._context._chat
     prepare = chat.prepare
 
@@ -144,11 +141,19 @@ def test_a_reply_that_comes_meanwhile_begins_at_once_and_the_summary_is_prepared
         for event in prepare(conversation_id, leaf_id, settings, cancel):
             order.events.append("step")
             if order.events.count("step") == 5:
-                engine.reply(question.conversation_id, question.id, SUMMARIZING)
+                act()
                 order.events.append("asked")
             yield event
 
     chat.prepare = watched  # type: ignore[method-assign]
+
+
+def test_a_reply_that_comes_meanwhile_begins_at_once_and_the_summary_is_prepared_after_it(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore
+) -> None:
+    question = talk(store, 4)
+    order = Order(engine)
+    at_fifth_step(engine, order, lambda: engine.reply(question.conversation_id, question.id, SUMMARIZING))
     with qtbot.waitSignal(engine.ledger_changed, timeout=WAIT_MS):
         engine.reply(question.conversation_id, question.id, SUMMARIZING)
     asked = order.events.index("asked")
@@ -158,6 +163,21 @@ def test_a_reply_that_comes_meanwhile_begins_at_once_and_the_summary_is_prepared
     assert order.events.index("ledger") > order.events.index("reads", second)
     summaries = store.ledger(question.conversation_id).summaries
     assert [summary.state for summary in summaries] == [SummaryState.PREPARED]
+
+
+def test_what_is_prepared_is_begun_again_after_a_short_request(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore
+) -> None:
+    question = talk(store, 4)
+    order = Order(engine)
+    at_fifth_step(engine, order, lambda: engine.watch_pages(True))
+    with (
+        qtbot.waitSignal(engine.pages_changed, timeout=WAIT_MS),
+        qtbot.waitSignal(engine.ledger_changed, timeout=WAIT_MS),
+    ):
+        engine.reply(question.conversation_id, question.id, SUMMARIZING)
+    quiet = [event for event in order.events if event.startswith("background")]
+    assert quiet[:3] == [f"background {PREPARING}", "background ", f"background {PREPARING}"]
 
 
 def test_a_stop_does_not_concern_what_is_prepared(
