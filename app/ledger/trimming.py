@@ -204,28 +204,24 @@ class _Planner:
 
     def with_prepared(self, order: Order, most_tokens: int) -> TrimPlan | None:
         """Return the plan that only uses what is prepared, None where that is not enough."""
-        released: set[int] = set()
+        released: frozenset[int] = frozenset()
         for summary in _prepared(self._context) if self._summarizes else ():
-            turns = self._turns_of(summary, order)
-            if turns is None or turns & released:
+            turns = self._turns_of(summary) & frozenset(order)
+            if not turns:
                 continue
-            released |= turns
-            plan = self.plan(released)
-            if not plan.unwritten and plan.num_tokens <= most_tokens:
+            plan = self.plan(released | turns)
+            if plan.unwritten:
+                continue  # it is no longer of just what would be summarized
+            if plan.num_tokens <= most_tokens:
                 return plan
+            released |= turns
         return None
 
-    def _turns_of(self, summary: Summary, order: Order) -> frozenset[int] | None:
-        """Return the turns that a summary would release, None where it does not fit the context any more."""
-        items = self._context.items
-        covered = items.covered(summary)
-        turns = None if covered is None else items.whole_turns(covered)
-        if covered is None or turns is None:
-            return None
-        released = frozenset(turns.intersection(order))
-        beside = [self._context.turns[index].summary for index in turns - released]
-        merged = all(each is not None and (items.covered(each) or covered) < covered for each in beside)
-        return released if released and merged else None
+    def _turns_of(self, summary: Summary) -> frozenset[int]:
+        """Return the turns that a summary covers, none where some are not on the path."""
+        covered = self._context.items.covered(summary)
+        turns = None if covered is None else self._context.items.whole_turns(covered)
+        return turns or frozenset()
 
 
 def summarized(context: ConversationContext, turns: Collection[int]) -> tuple[tuple[Run, ...], ContextChange]:

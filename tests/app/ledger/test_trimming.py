@@ -170,8 +170,9 @@ def test_a_prepared_summary_that_covers_just_what_is_released_is_used() -> None:
         rows(dropped=keys(1)),
         rows(pinned=[keys(1)[0]]),
         rows(summary(2, *keys(2, 3))),
+        rows(summary(2, *keys(3))),
     ],
-    ids=["fits", "dropped since", "pinned since", "half of a summary"],
+    ids=["fits", "dropped since", "pinned since", "half of a summary", "beside a summary"],
 )
 def test_a_prepared_summary_fits_only_what_it_was_written_for(stored: LedgerRows) -> None:
     stored = dataclasses.replace(stored, summaries=(*stored.summaries, prepared(7, 0, 1, 2)))
@@ -179,6 +180,14 @@ def test_a_prepared_summary_fits_only_what_it_was_written_for(stored: LedgerRows
     assert plan is not None
     is_used = plan.change.summaries == ((7, SummaryState.USED),)
     assert is_used == (len(stored.marks) == 0 and len(stored.summaries) == 1)
+
+
+def test_of_several_prepared_summaries_those_are_used_that_fit() -> None:
+    stored = rows(prepared(6, 0, 1), prepared(7, 4, 5), prepared(8, 1, 2, 3), pinned=[keys(3)[0]])
+    plan = trim(conversation([1000] * 10, stored), 6000)
+    assert plan is not None
+    assert plan.released == {0, 1, 4, 5}
+    assert plan.change.summaries == ((6, SummaryState.USED), (7, SummaryState.USED))
 
 
 def prepared(number: int, *numbers: int) -> Summary:
