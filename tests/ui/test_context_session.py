@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from app.ledger.progress import SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
 from app.profiles import Overflow
 from app.store.records import Message, MessageState
+from engine.cancel import CancelToken
 from engine.sampling import SamplingParams
 from tests.engine.folders import write_folder
 from tests.ui.conftest import WAIT_MS, Desk
@@ -24,6 +26,7 @@ from ui.conversation_session import ConversationSession
 from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
 from ui.notifications import Notice, Notifications
+from ui.request_queue import Priority
 
 SHORT = SamplingParams(temperature=0, max_tokens=8)
 
@@ -251,3 +254,24 @@ def test_reading_again_is_announced_while_it_is_done(window: MainWindow) -> None
     window._engine.background_changed.emit("")
     assert withdrawn == [posted[0].topic]
     notices.deleteLater()
+
+
+def test_a_summary_that_the_user_asked_for_can_be_stopped_and_hinders_reading_again(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    window._engine._worker.state_changed.emit(EngineState.SUMMARIZING)
+    assert window._menus.stop.isEnabled()
+    assert window.precision.reread.hindrance == "Wait until the summary is written."
+    begun, stopped = threading.Event(), list[bool]()
+
+    def summarize(cancel: CancelToken) -> None:
+        begun.set()
+        stopped.append(cancel.wait(WAIT_MS / 1000))
+
+    window._engine._worker.put(Priority.USER, summarize)
+    assert begun.wait(WAIT_MS / 1000)
+    window._menus.stop.trigger()
+    qtbot.waitUntil(lambda: bool(stopped), timeout=WAIT_MS)
+    assert stopped == [True]
+    window._engine._worker.state_changed.emit(EngineState.READY)
+    assert not window._menus.stop.isEnabled()
