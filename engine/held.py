@@ -14,6 +14,7 @@ from engine.kv.blob import BlobError
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageCounters
 from engine.released import ReleasedText
+from engine.spans import Prompt
 from engine.spill import SpilledSequence, SpillFolder
 from engine.versions import Versions
 
@@ -36,6 +37,8 @@ class _Held:
     released: ReleasedText
     nbytes: int = 0
     spilled: SpilledSequence | None = None
+    text: Prompt | None = None
+    """What was spilled."""
 
     @property
     def cache(self) -> SequenceCache:
@@ -96,6 +99,13 @@ class HeldSequences:
         """Return the text that left a conversation's context, None where nothing is held of it."""
         held = None if conversation_id is None else self._held.get(conversation_id)
         return None if held is None else held.released
+
+    def texts(self, conversation_id: int) -> list[Prompt]:
+        """Return what is on disk of a conversation: all of it, where it is there, and what was released."""
+        held = self._held.get(conversation_id)
+        if held is None:
+            return []
+        return [*([] if held.text is None else [held.text]), *held.released.texts()]
 
     def take(self, conversation_id: int, check: Check = _go_on) -> HeldContext | None:
         """Return a conversation as it was left, from disk if it is there; None where nothing is held.
@@ -209,7 +219,7 @@ class HeldSequences:
 
     def _spill(self, conversation_id: int, held: _Held, check: Check) -> int:
         """Take a sequence out of memory, to disk where that is possible; return the bytes it had."""
-        held.nbytes, num_pages = held.cache.nbytes, held.cache.num_pages
+        held.nbytes, num_pages, text = held.cache.nbytes, held.cache.num_pages, held.versions.current.held
         if self._folder is None or not held.cache.can_move:
             self._give_up(conversation_id, held, "its keys and values cannot go to disk")
             return held.nbytes
@@ -218,6 +228,7 @@ class HeldSequences:
         except OSError as error:
             self._give_up(conversation_id, held, error)
             return held.nbytes
+        held.text = text
         self._count(spills=num_pages)
         log.info("Spilled conversation %d: %d pages", conversation_id, num_pages)
         return held.nbytes
@@ -234,7 +245,7 @@ class HeldSequences:
         except BaseException:
             self.forget(conversation_id)
             raise
-        held.spilled = None
+        held.spilled = held.text = None
         self._count(restores=held.cache.num_pages)
         log.info("Restored conversation %d: %d pages", conversation_id, held.cache.num_pages)
 

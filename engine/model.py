@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,9 +11,11 @@ from mlx_lm.tokenizer_utils import TokenizerWrapper
 
 from engine import chat_template
 from engine.backend import Backend
+from engine.held_tokens import with_held_tokens
 from engine.model_info import ModelInfo
 from engine.parameters import named_parameters
 from engine.spans import DocumentRange, Prompt, prompt_spans
+from engine.token_bytes import TokenBytes
 from engine.tokens import TokenCounter, encode, encode_with_offsets
 
 Role = Literal["system", "user", "assistant"]
@@ -53,6 +55,7 @@ class Model:
         self.tokenizer = tokenizer
         self.info = info
         self.backend = backend
+        self._token_bytes = TokenBytes.of(tokenizer._tokenizer)
 
     @property
     def weights_nbytes(self) -> int:
@@ -86,6 +89,10 @@ class Model:
         tokens, offsets = encode_with_offsets(self.tokenizer._tokenizer, text)
         spans = () if offsets is None else prompt_spans(messages, text, offsets, self._write)
         return Prompt(tokens, spans)
+
+    def as_held(self, prompt: Prompt, held: Iterable[Prompt]) -> Prompt:
+        """Return a prompt with the tokens that are held where they write the same; see `with_held_tokens`."""
+        return prompt if self._token_bytes is None else with_held_tokens(prompt, held, self._token_bytes)
 
     def _write(self, turns: list[chat_template.Turn]) -> str:
         return chat_template.render(self.tokenizer, turns, add_generation_prompt=True)

@@ -13,6 +13,7 @@ from engine.errors import Cancelled
 from engine.kv.blob import BlobError
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import TextSpan
+from engine.spans import Prompt
 from engine.spill import SpilledSequence, SpillFolder
 
 log = logging.getLogger(__name__)
@@ -123,6 +124,14 @@ class ReleasedText:
             for part in piece.of(slice(None))
             for num_tokens in [part.stop - part.start]
         )
+
+    def texts(self) -> Iterator[Prompt]:
+        """Yield what is there, the text of one key at a time."""
+        for piece in self._pieces:
+            for number, part in enumerate(piece.parts):
+                if part is not None:
+                    stretch = piece.stretch(slice(number, number + 1))
+                    yield Prompt(list(stretch.tokens), stretch.spans)
 
     def keep(self, spans: Sequence[TextSpan], piece: SequenceCache, check: Check = lambda: None) -> None:
         """Write a piece to disk, which is used up, and give its memory back.

@@ -54,7 +54,9 @@ class ReplyRoom:
             OctavoError: the model does not have a layer or head whose precision is named.
         """
         request.kv.require_fit(self._model.info.num_layers, self._model.info.num_kv_heads)
-        prompt = self._model.prompt(request.messages)
+        rendered = self._model.prompt(request.messages)
+        held = self._held_texts(request, rendered)
+        prompt = self._model.as_held(rendered, held)
         question = Question(
             request.messages,
             len(prompt.tokens),
@@ -62,11 +64,16 @@ class ReplyRoom:
             request.max_context,
             self.of_request(request, prompt),
             dataclasses.replace(self._loaded, limits=self.limits),
-            self._model.render,
+            lambda messages: self._model.as_held(self._model.prompt(messages), held).tokens,
             request.keep_ratio,
             request.pinned,
         )
         return prompt, question
+
+    def prompt(self, request: GenerationRequest) -> Prompt:
+        """Return the prompt of a request, with the tokens that are held of what it says."""
+        rendered = self._model.prompt(request.messages)
+        return self._model.as_held(rendered, self._held_texts(request, rendered))
 
     def measure(self, request: GenerationRequest) -> PromptSize:
         """Do what `Engine.measure` says."""
@@ -137,6 +144,19 @@ class ReplyRoom:
         """
         room = self._room(own_nbytes, kept_tokens)
         return room.needed_nbytes(kv, num_tokens) - headroom_nbytes(self.limits)
+
+    def _held_texts(self, request: GenerationRequest, rendered: Prompt) -> list[Prompt]:
+        """Return the text of the version that a request would go on with, and what is on disk."""
+        versions = self._held.in_memory(request.conversation_id)
+        on_disk = self._held.texts(request.conversation_id)
+        if versions is None:
+            return on_disk
+
+        def kept(version: HeldContext) -> int:
+            prompt = self._model.as_held(rendered, [version.held, *on_disk])
+            return self.kept_tokens(request, prompt)(version)
+
+        return [versions.best(kept).held, *on_disk]
 
     def _room(self, own_nbytes: int = 0, kept_tokens: int = 0, *, adds: bool = False) -> CacheRoom:
         """Return the memory for a context of which so much is there; with `adds` that stays beside it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Generator, Iterator
 
 from engine.branching import departure
@@ -160,8 +159,13 @@ class ReplyWriter:
     ) -> Shortening | None:
         if not request.shorter:
             return None
-        shorter = functools.partial(self._model.prompt, request.shorter)
-        return Shortening(context, admitted.prompt, request.answer_key, shorter)
+        model, prompt = self._model, admitted.prompt
+        return Shortening(
+            context,
+            prompt,
+            request.answer_key,
+            lambda: model.as_held(model.prompt(request.shorter), [prompt]),
+        )
 
     def _context_for(
         self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken

@@ -131,7 +131,7 @@ class Session:
         context, conversation_id = self._held.in_hand, request.conversation_id
         if context is None or conversation_id != self._held.conversation_id:
             return None
-        wanted = self._model.prompt(request.messages)
+        wanted = self._room.prompt(request)
         found = departure(context.held, wanted)
         with forgetting_broken(self._held, conversation_id):
             if found.released and context.cache.can_edit:
