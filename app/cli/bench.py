@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from app.cli.bench_conversation import conversation
 from app.cli.bench_guard import guard
 from app.cli.bench_trim import trim
 from app.cli.kv_report import csv_row, report
@@ -48,6 +49,7 @@ def bench() -> None:
     """Measure speed and quality on this computer."""
 
 
+bench.add_command(conversation)
 bench.add_command(guard)
 bench.add_command(trim)
 

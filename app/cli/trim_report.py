@@ -46,7 +46,7 @@ def _times(result: TrimBench) -> list[str]:
     head = ("held", "left", "summary", "then", "read", "ready in", "mlx-lm", "Octavo", "times", "written in")
     width = _width(result)
     lines = [
-        f"From a question over {result.limit_tokens:,} tokens to the next token, against reading what is left",
+        f"From a question over {result.limit_tokens:,} tokens to the next token, and reading what is left",
         f"{'text':<{width}}" + "".join(f"{column:>11}" for column in head),
     ]
     for text in result.texts:
@@ -90,9 +90,9 @@ def _long_run(run: LongRun) -> list[str]:
     sizes = [turn.nbytes for turn in steady]
     return [
         f"{len(run.turns)} turns beyond a limit of {run.limit_tokens:,} tokens: {run.num_answered} answered, "
-        f"{len(run.trims)} trims",
-        f"summaries: {run.summaries.model} by the model, {run.summaries.extract} extracts; read again "
-        f"{run.num_rebuilds} times for their positions",
+        f"trims: {len(run.trims)}",
+        f"summaries: {run.summaries.model} by the model, {run.summaries.extract} by rules; readings again for "
+        f"positions: {run.num_rebuilds}",
         f"keys and values over the last {len(steady)} turns: {format_nbytes(min(sizes))} to "
         f"{format_nbytes(max(sizes))}, {run.spread:.2f}x",
     ]

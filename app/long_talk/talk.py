@@ -61,8 +61,15 @@ class ReplyTimes:
 
 @dataclass(frozen=True)
 class Answered:
-    """An answer and when it came."""
+    """An answer and when it came.
 
+    Attributes:
+        question_id: of the message that it answers.
+        message: the answer.
+        times: when it came.
+    """
+
+    question_id: int
     message: Message
     times: ReplyTimes
 
@@ -120,8 +127,8 @@ class Talk:
         self._leaf_id = answered.message.id
         return answered
 
-    def ask(self, question: str, document: Document | None = None) -> str:
-        """Ask, wait for the answer, do what is done in idle time, and take the figures; return the answer."""
+    def ask(self, question: str, document: Document | None = None) -> Answered:
+        """Ask, wait for the answer, do what is done in idle time, and take the figures."""
         self.put(question, document)
         before = self.context.left_out_turns
         answered = self.answer()
@@ -129,7 +136,7 @@ class Talk:
         started_s = time.perf_counter()
         self._make_ready()
         self.turns.append(self._figures(answered, released, time.perf_counter() - started_s))
-        return answered.message.text
+        return answered
 
     def ask_beside(self, question: str) -> str:
         """Ask in a branch and return the answer; the conversation goes on as if it had not been asked."""
@@ -152,7 +159,7 @@ class Talk:
             times.take(event, time.perf_counter())
             if isinstance(event, ReplyEnded):
                 ended = event
-        return Answered(ended.message, times)
+        return Answered(question_id, ended.message, times)
 
     def _make_ready(self) -> None:
         """Do what the window does behind an answer: prepare the next summary, make positions free."""
