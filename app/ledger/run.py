@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.document_prompt import Passage, chat_message, without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import Summary
 from engine.errors import OctavoError
@@ -54,16 +55,36 @@ class RunText:
 
 
 def run_text(context: ConversationContext, run: Run) -> RunText:
-    """Return where a run stands in the messages of its context."""
+    """Return where a run stands in the messages of its context.
+
+    Summaries at the heads of its messages that it does not take in stay what they are, and are left away.
+    """
     messages, covers = context.messages, set(run.covers)
     own = [index for index, message in enumerate(messages) if message.key in covers]
-    stop = own[-1] + 1
-    behind = tuple(filter(None, (_merged_head(message, run.merged) for message in messages[stop : stop + 1])))
-    return RunText((*messages[:stop], *behind), own[0], run.covers, len(run.turns))
+    first, stop = own[0], own[-1] + 1
+    inside = (_with_merged(message, run.merged) for message in messages[first:stop])
+    behind = filter(None, (_merged_head(message, run.merged) for message in messages[stop : stop + 1]))
+    return RunText((*messages[:first], *inside, *behind), first, run.covers, len(run.turns))
+
+
+def _with_merged(message: ChatMessage, merged: frozenset[str]) -> ChatMessage:
+    """Return a message with its documents, and of the summaries at its head only these.
+
+    One that had others loses its key, which promises the words.
+    """
+    kept = [each for each in message.documents if each.kind is not SpanKind.SUMMARY or each.key in merged]
+    if len(kept) == len(message.documents):
+        return message
+    passages = [
+        Passage(each.title, message.content[each.start : each.stop], each.key, each.kind) for each in kept
+    ]
+    words = without_documents(message.content, message.documents)
+    return chat_message(message.role, words, passages)
 
 
 def _merged_head(message: ChatMessage, merged: frozenset[str]) -> ChatMessage | None:
     """Return a message up to the last of these summaries at its head, None where there is none."""
+    message = _with_merged(message, merged)
     stop = max((each.stop for each in message.documents if each.key in merged), default=0)
     return _cut(message, stop) if stop else None
 
@@ -77,21 +98,14 @@ def text_of(context: ConversationContext, key: str) -> RunText:
     index = context.items.turn_of.get(key)
     if index is None:
         raise OctavoError("This is no longer part of the conversation.")
-    if context.turns[index].state is not SpanState.IN_CONTEXT:
-        raise OctavoError("The model does not read this. Restore it first.")
-    if key in context.turns[index].keys:
-        return _turn_text(context, index)
-    return _document_text(context, key)
-
-
-def _turn_text(context: ConversationContext, index: int) -> RunText:
-    """Return a turn without the summaries of earlier ones at its head."""
     turn = context.turns[index]
+    if turn.state is not SpanState.IN_CONTEXT:
+        raise OctavoError("The model does not read this. Restore it first.")
+    if key not in turn.keys:
+        return _document_text(context, key)
     if turn.is_pending:
         raise OctavoError("This turn waits for its answer. Summarize it when it is answered.")
-    text = run_text(context, Run((index,), turn.keys))
-    own = (_without_summaries(text.messages[text.first]), *text.messages[text.first + 1 :])
-    return dataclasses.replace(text, messages=(*text.messages[: text.first], *own))
+    return run_text(context, Run((index,), turn.keys))
 
 
 def _document_text(context: ConversationContext, key: str) -> RunText:
@@ -107,13 +121,3 @@ def _cut(message: ChatMessage, stop: int) -> ChatMessage:
     """Return the head of a message up to the end of one of its documents."""
     kept = tuple(each for each in message.documents if each.stop <= stop)
     return dataclasses.replace(message, content=message.content[:stop], documents=kept)
-
-
-def _without_summaries(message: ChatMessage) -> ChatMessage:
-    """Return a message without the summaries at its head."""
-    kept = [each for each in message.documents if each.kind is not SpanKind.SUMMARY]
-    head = max((each.stop for each in message.documents if each.kind is SpanKind.SUMMARY), default=0)
-    words = message.content[head:].lstrip() if head else message.content
-    shift = len(message.content) - len(words)
-    moved = (dataclasses.replace(each, start=each.start - shift, stop=each.stop - shift) for each in kept)
-    return dataclasses.replace(message, content=words, documents=tuple(moved))

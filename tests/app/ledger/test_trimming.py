@@ -117,6 +117,15 @@ def test_the_text_of_a_run_ends_with_the_summaries_behind_it_and_no_word_more() 
     assert [each.key for each in text.messages[-1].documents] == ["s2"]
 
 
+def test_a_summary_that_stays_is_not_summarized_again_with_the_turn_that_it_stands_before() -> None:
+    stored = rows(summary(1, *keys(0, 2), text="It stays."), pinned=[keys(1)[0]])
+    context = conversation([10] * 5, stored)
+    (run,) = find_runs(context, {3})
+    assert "It stays." in next(each for each in context.messages if each.key == keys(3)[0]).content
+    text = run_text(context, run)
+    assert [message.content for message in text.messages[text.first :]] == ["qqqqq", "aaaaa"]
+
+
 def test_a_trim_stops_as_soon_as_enough_is_released() -> None:
     context = conversation([100] * 10, LedgerRows())
     plan = trim(context, 600, summarizes=False)
