@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from app.ledger.asking import due_refusal, with_turn_choices
 from app.ledger.context import ConversationContext
-from app.ledger.keeping import ContextKeeper
+from app.ledger.keeper import ContextKeeper
 from app.ledger.planning import TrimPlanner
 from app.ledger.preparing import next_trim
 from app.ledger.progress import ContextChanged, SummaryProgress

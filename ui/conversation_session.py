@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from app.ledger.changes import back_to
+from app.ledger.actions import back_to
 from app.ledger.context import ConversationContext
 from app.ledger.left_out import left_out_runs
 from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows

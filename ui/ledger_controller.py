@@ -7,8 +7,7 @@ from functools import partial
 
 from PySide6.QtCore import QObject
 
-from app.ledger.actions import drop, pin, restore
-from app.ledger.changes import together
+from app.ledger.actions import drop, pin, restore, together
 from app.ledger.context import ConversationContext
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import ContextChange, LedgerRows

@@ -1,4 +1,4 @@
-"""What a user does with the context: each as a change for the store, which returns its inverse.
+"""What a user does with the context, and takes back: each as a change for the store, which has an inverse.
 
 A change without anything in it means that there is nothing to do, as for a turn that waits for its answer,
 which cannot be dropped.
@@ -7,11 +7,20 @@ which cannot be dropped.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from app.ledger.context import ConversationContext, LedgerSpan, SpanState
-from app.ledger.records import NO_CHANGE, ContextChange, ItemMark, Summary, SummaryState
+from app.ledger.records import (
+    NO_CHANGE,
+    ContextChange,
+    ItemMark,
+    LedgerRows,
+    Summary,
+    SummaryState,
+)
 from engine.kv.page_map import SpanKind
+
+Retired = tuple[tuple[int, SummaryState], ...]
 
 
 def pin(context: ConversationContext, key: str, pinned: bool) -> ContextChange:
@@ -80,11 +89,60 @@ def _change(
 ) -> ContextChange:
     """Return a change of those marks that are to be others, and of a summary and those of the same items."""
     changed = tuple(mark for mark in marks if mark != _mark(context, mark.key))
-    return ContextChange(changed, () if summary is None else _retired(context, summary))
+    covered = frozenset[str]() if summary is None else _covered(context, summary)
+    reread = {mark.key for mark in changed if mark.is_dropped != _mark(context, mark.key).is_dropped}
+    return ContextChange(changed, (*_used_of(context, covered), *_prepared_of(context, covered | reread)))
 
 
-def _retired(context: ConversationContext, summary: Summary) -> tuple[tuple[int, SummaryState], ...]:
-    items = context.items
-    used = items.used(context.rows.summaries)
-    covered = next(keys for each, keys in used if each == summary)
+def _covered(context: ConversationContext, summary: Summary) -> frozenset[str]:
+    return next(keys for each, keys in context.items.used(context.rows.summaries) if each == summary)
+
+
+def _used_of(context: ConversationContext, covered: frozenset[str]) -> Retired:
+    used = context.items.used(context.rows.summaries)
     return tuple((each.id, SummaryState.RETIRED) for each, keys in used if not covered.isdisjoint(keys))
+
+
+def _prepared_of(context: ConversationContext, keys: frozenset[str]) -> Retired:
+    """Retire what was prepared of items, or of the turns of documents: it was written of other words."""
+    items = context.items
+    touched = keys.union(*(items.keys[items.turn_of[key]] for key in keys & items.documents.keys()))
+    return tuple(
+        (each.id, SummaryState.RETIRED)
+        for each in context.rows.summaries
+        if each.state is SummaryState.PREPARED and not touched.isdisjoint(each.covers)
+    )
+
+
+def together(
+    context: ConversationContext,
+    keys: Iterable[str],
+    change: Callable[[ConversationContext, str], ContextChange],
+) -> ContextChange:
+    """Return one change that does what `change` does with each of several items.
+
+    Each is found in the same context: what is done with one item never depends on what is done with another.
+    """
+    marks: dict[str, ItemMark] = {}
+    summaries: dict[int, SummaryState] = {}
+    for key in keys:
+        one = change(context, key)
+        marks.update({mark.key: mark for mark in one.marks})
+        summaries.update(one.summaries)
+    return ContextChange(tuple(marks.values()), tuple(summaries.items()))
+
+
+def back_to(before: LedgerRows, now: LedgerRows) -> ContextChange:
+    """Return the change that undoes all that has become of a ledger; summaries written since are retired."""
+    unmarked = {key: ItemMark(key) for key in sorted(before.marks.keys() | now.marks.keys())}
+    marks = [(before.marks.get(key, none), now.marks.get(key, none)) for key, none in unmarked.items()]
+    states = {summary.id: summary.state for summary in before.summaries}
+    wanted = [(summary, states.get(summary.id, _unwritten(summary.state))) for summary in now.summaries]
+    return ContextChange(
+        tuple(old for old, new in marks if old != new),
+        tuple((summary.id, state) for summary, state in wanted if state is not summary.state),
+    )
+
+
+def _unwritten(state: SummaryState) -> SummaryState:
+    return SummaryState.RETIRED if state is SummaryState.USED else state

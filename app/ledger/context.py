@@ -22,7 +22,7 @@ from app.ledger.standing import (
     standing,
     turns_of,
 )
-from app.ledger.writing import summary_title, written_messages
+from app.ledger.written_context import summary_title, written_messages
 from app.store.records import Message, Role
 from app.store.titles import title_of
 from engine.kv.page_map import SpanKind

@@ -16,7 +16,7 @@ from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplySettings, ReplySt
 from app.documents.document import Document
 from app.ledger.actions import drop, pin
 from app.ledger.context import ConversationContext, SpanState
-from app.ledger.keeping import SHORT_OF_MEMORY
+from app.ledger.keeper import SHORT_OF_MEMORY
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
 from app.ledger.summary_request import most_summary_tokens

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.ledger.actions import drop, pin, restore
+from app.ledger.actions import back_to, drop, pin, restore, together
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import NO_CHANGE, ContextChange, ItemMark, LedgerRows, SummaryState
 from app.store.conversations import ConversationStore
@@ -97,7 +97,7 @@ def test_the_originals_of_a_summary_come_back_whole_and_no_smaller_summary_takes
     )
     change = restore(stored, key)
     assert change.marks == back("m3", "m4")
-    assert dict(change.summaries) == dict.fromkeys((1, 2, 3), SummaryState.RETIRED)
+    assert dict(change.summaries) == dict.fromkeys((1, 2, 3, 4), SummaryState.RETIRED)
     restored = stored.changed(change)
     assert states(restored) == [READ, READ, READ]
     assert {span.state for span in restored.spans} == {READ}
@@ -190,3 +190,54 @@ def test_a_summary_that_only_overlaps_does_not_speak_for_what_was_restored() -> 
     assert states(stored) == [READ, SUMMARIZED, SUMMARIZED, READ]
     restored = stored.changed(restore(stored, "s2"))
     assert states(restored) == [READ, READ, READ, READ]
+
+
+def test_what_was_prepared_of_a_document_that_is_dropped_or_restored_is_not_used() -> None:
+    prepared = summary(1, "m1", "m2", state=SummaryState.PREPARED)
+    other = summary(2, "m3", "m4", state=SummaryState.PREPARED)
+    found = context(rows(prepared, other), [question(1, None, OWLS), answer(2), *turns(3)[2:]])
+    gone = drop(found, "a7")
+    assert gone.summaries == ((1, SummaryState.RETIRED),)
+    again = dataclasses.replace(prepared, id=3)
+    without = context(rows(again, dropped=["a7"]), [question(1, None, OWLS), answer(2), *turns(3)[2:]])
+    assert restore(without, "a7").summaries == ((3, SummaryState.RETIRED),)
+    assert pin(found, "a7", True).summaries == ()
+
+
+def test_what_was_prepared_of_a_summary_is_not_used_for_its_originals() -> None:
+    merged = summary(2, "m1", "m2", "m3", "m4", state=SummaryState.PREPARED)
+    found = context(rows(summary(1, "m1", "m2"), merged), turns(3))
+    assert dict(restore(found, "m1").summaries) == {1: SummaryState.RETIRED, 2: SummaryState.RETIRED}
+
+
+def test_several_items_are_changed_at_once() -> None:
+    found = context(LedgerRows(), turns(3))
+    changed = found.changed(together(found, ["m1", "m5"], drop))
+    assert states(changed) == [DROPPED, READ, DROPPED]
+
+
+def test_restoring_two_turns_of_one_summary_restores_it_once() -> None:
+    found = context(rows(summary(3, "m1", "m2", "m3", "m4")), turns(2))
+    change = together(found, ["m1", "m3"], restore)
+    assert change.summaries == ((3, SummaryState.RETIRED),)
+    assert states(found.changed(change)) == [READ] * 2
+
+
+def test_what_was_before_a_summary_was_written_comes_back() -> None:
+    old = summary(2, "m1", "m2")
+    before = rows(old, dropped=("m3", "m4"), pinned=("m5",))
+    retired = dataclasses.replace(old, state=SummaryState.RETIRED)
+    prepared = summary(9, "m5", "m6", state=SummaryState.PREPARED)
+    now = rows(retired, summary(3, "m1", "m2", "m3", "m4"), prepared, pinned=("m7",))
+    back = back_to(before, now)
+    path = turns(4)
+    changed = ConversationContext.of(path, now).changed(back)
+    assert changed.spans == ConversationContext.of(path, before).spans
+    assert 9 not in dict(back.summaries)
+
+
+def test_nothing_is_changed_back_where_nothing_was_changed() -> None:
+    ledger = rows(summary(2, "m1", "m2"), dropped=("m3", "m4"))
+    later = LedgerRows(ledger.marks, (*ledger.summaries, summary(4, "m5", state=SummaryState.PREPARED)))
+    assert back_to(ledger, later) == back_to(ledger, ledger)
+    assert not back_to(ledger, later).summaries and not back_to(ledger, later).marks
