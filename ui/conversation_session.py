@@ -163,7 +163,7 @@ class ConversationSession(QObject):
     def _take_ledger(self) -> None:
         rows = self._store.ledger(self.conversation_id or 0)
         if rows != self.context.rows:
-            self.context = ConversationContext(self.context.path, rows)
+            self.context = self.context.with_rows(rows)
             self._show_context()
 
     def _show_context(self) -> None:

@@ -227,7 +227,13 @@ class ConversationContext:
         )
         marks = {**self.rows.marks, **{mark.key: mark for mark in change.marks}}
         set_marks = {key: mark for key, mark in marks.items() if mark != ItemMark(key)}
-        return ConversationContext(self.path, LedgerRows(set_marks, (*summaries, *unsaved)))
+        return self.with_rows(LedgerRows(set_marks, (*summaries, *unsaved)))
+
+    def with_rows(self, rows: LedgerRows) -> ConversationContext:
+        """Return the context of the same path with other rows; what is in the path is not found out again."""
+        context = ConversationContext(self.path, rows)
+        vars(context)["items"] = self.items  # where the cached property would put it
+        return context
 
 
 def _first_words(message: Message) -> str:

@@ -145,4 +145,4 @@ class ContextKeeper:
             unsaved = (dataclasses.replace(each, id=-next(self._unsaved)) for each in summaries)
             return context.changed(change, *unsaved)
         yield ContextChanged(conversation_id)
-        return ConversationContext(context.path, rows)
+        return context.with_rows(rows)

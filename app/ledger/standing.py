@@ -60,6 +60,7 @@ class PathItems:
         self.turn_of: dict[str, int] = {}
         self.documents: dict[str, Attachment] = {}
         self._documents_of: dict[str, tuple[str, ...]] = {}
+        self._covered: dict[tuple[str, ...], frozenset[str] | None] = {}
         for index, turn in enumerate(turns):
             for key, message in zip(self.keys[index], turn, strict=True):
                 documents = document_keys([message])
@@ -69,10 +70,14 @@ class PathItems:
 
     def covered(self, summary: Summary) -> frozenset[str] | None:
         """Return all that a summary covers, documents of its messages included; None if some is elsewhere."""
-        if not summary.covers or not self.turn_of.keys() >= set(summary.covers):
+        if summary.covers not in self._covered:
+            self._covered[summary.covers] = self._with_documents(summary.covers)
+        return self._covered[summary.covers]
+
+    def _with_documents(self, keys: tuple[str, ...]) -> frozenset[str] | None:
+        if not keys or not self.turn_of.keys() >= set(keys):
             return None
-        documents = (self._documents_of.get(key, ()) for key in summary.covers)
-        return frozenset(summary.covers).union(*documents)
+        return frozenset(keys).union(*(self._documents_of.get(key, ()) for key in keys))
 
     def whole_turns(self, keys: frozenset[str]) -> frozenset[int] | None:
         """Return the turns that messages are, none for documents alone; None if half a turn is among them."""
@@ -117,8 +122,8 @@ def standing(items: PathItems, rows: LedgerRows) -> Standing:
     by_document: dict[str, Summary] = {}
     taken: set[str] = set()
     for summary, covered in items.used(rows.summaries):
-        turns = items.whole_turns(covered)
-        if turns is None or pending in turns or not taken.isdisjoint(covered):
+        turns = items.whole_turns(covered) if taken.isdisjoint(covered) else None
+        if turns is None or pending in turns:
             continue
         taken |= covered
         by_turn.update(dict.fromkeys(turns, summary))

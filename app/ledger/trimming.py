@@ -143,7 +143,7 @@ def plan_trim(
 ) -> TrimPlan | None:
     """Return the smallest trim that leaves at most so many tokens; the largest one where none does.
 
-    None where no turn may be released.
+    None where no turn may be released, or where summaries would be as long as what they replace.
 
     Args:
         context: what the model reads.
@@ -162,7 +162,8 @@ def plan_trim(
     fewest = bisect_left(
         counts, True, key=lambda count: planner.plan(order[:count]).num_tokens <= most_tokens
     )
-    return planner.plan(order[: fewest + 1])
+    plan = planner.plan(order[: fewest + 1])
+    return plan if plan.num_tokens < measure.prompt(context) else None
 
 
 class _Planner:

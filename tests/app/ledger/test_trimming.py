@@ -153,6 +153,13 @@ def test_nothing_is_planned_where_nothing_may_leave() -> None:
     assert trim(conversation([1000, 1000], rows(pinned=[keys(0)[0]])), 10) is None
 
 
+def test_turns_that_are_as_short_as_a_summary_stay() -> None:
+    context = conversation([8, 8, 400, 10], rows(pinned=keys(2)))
+    assert trim(context, 200, summarizes=True) is None
+    dropping = trim(context, 200, summarizes=False)
+    assert dropping is not None and dropping.released == {0, 1}
+
+
 def test_a_prepared_summary_is_used_where_it_leads_near_enough_and_written_anew_where_not() -> None:
     context = conversation([100] * 10, rows(prepared(7, 0, 1, 2)))
     near = trim(context, 600, enough=760)
@@ -236,9 +243,11 @@ def test_whole_turns_go_until_it_is_short_enough_or_all_are_gone_that_may(
     }
     plan = trim(context, most, summarizes=summarizes)
     if plan is None:
-        assert not may_go
+        words = sum(len(message.text) for index in may_go for message in context.turns[index].messages)
+        assert not may_go or (summarizes and words < 200 * len(find_runs(context, may_go)))
         return
     after = plan.context
+    assert plan.num_tokens < characters(context) or not plan.unwritten
     assert plan.released and plan.released <= may_go
     assert plan.num_tokens == characters(after)
     assert plan.num_tokens <= most or plan.released == may_go
