@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.alignment import Alignment, Edit, align, common_prefix, reread_note
 from engine.held_context import HeldContext
-from engine.released import ReleasedText
+from engine.kv.page_map import TextSpan
+from engine.released import ReleasedStretch, ReleasedText
 from engine.spans import Prompt
 from engine.text_spans import between
 
@@ -25,11 +27,15 @@ class Return:
         start: index of its first token among the tokens that are wanted.
         stop: index behind its last.
         keys: by which it is found.
+        skipped: how many tokens of what is found stay away, a marker that is another one now.
+        positions: from its first token's to its last one's.
     """
 
     start: int
     stop: int
     keys: tuple[str, ...]
+    skipped: int
+    positions: range
 
     @property
     def num_tokens(self) -> int:
@@ -76,16 +82,37 @@ def returns_in(
     for index, span in enumerate(spans):
         keys = tuple(one.key for one in spans[index:])
         stretch = released.find(keys) if span.key and span.start >= at else None
-        if stretch is None:
+        found = None if stretch is None else _same(stretch, keys, span, wanted.tokens[: edit.insert_stop])
+        if found is None:
             continue
-        stop = span.start + len(stretch.tokens)
         has_room = (
-            span.start - at <= stretch.positions.start - gap.start
-            and edit.insert_stop - stop <= gap.stop - stretch.positions.stop
+            found.start - at <= found.positions.start - gap.start
+            and edit.insert_stop - found.stop <= gap.stop - found.positions.stop
         )
-        if has_room and tuple(wanted.tokens[span.start : stop]) == stretch.tokens:
-            yield Return(span.start, stop, keys)
-            gap, at = range(stretch.positions.stop, gap.stop), stop
+        if has_room:
+            yield found
+            gap, at = range(found.positions.stop, gap.stop), found.stop
+
+
+def _same(
+    stretch: ReleasedStretch, keys: Sequence[str], span: TextSpan, wanted: Sequence[int]
+) -> Return | None:
+    """Return what of a stretch stands word for word where a span begins, up to the end of one of its keys.
+
+    Its first marker may be another one there, as that of a question which has a summary before it.
+    """
+    ends = list({one.key: one.stop for one in stretch.spans}.values())
+    for start, skipped in (
+        (span.start, 0),
+        (span.start + span.marker_tokens, stretch.spans[0].marker_tokens),
+    ):
+        same = skipped + common_prefix(stretch.tokens[skipped:], wanted[start:])
+        count = bisect.bisect_right(ends, same)
+        if count and ends[count - 1] > skipped:
+            stop = ends[count - 1]
+            positions = range(stretch.positions[skipped], stretch.positions[stop - 1] + 1)
+            return Return(start, start + stop - skipped, tuple(keys[:count]), skipped, positions)
+    return None
 
 
 def _gap(held: HeldContext, edit: Edit) -> range:

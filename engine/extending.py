@@ -102,6 +102,9 @@ def bring_in_line(
     for edit, parts in zip(plan.edits, returns, strict=False):  # none of them where all was forgotten
         yield from splicer.fill(edit, parts)
     held.read_is(wanted, "")
+    if released is not None:
+        released.discard([span.key for span in wanted.spans])  # it is here, or will be read again
+        released.discard_from(held.cache.next_position)
     reread = reread_tokens(spans, wanted, plan.kept_tokens)
     return Brought(splicer.kept_tokens, splicer.spliced_tokens, reread, plan.note)
 
@@ -191,13 +194,18 @@ class _Splicer:
         for part in returns:
             yield from self._splice(at, part.start)
             at = part.start
-            piece = None if self._released is None else self._released.take(part.keys, self._check)
+            piece = self._taken(part)
             if piece is not None:
                 self._held.attach(at, piece, self._spans(part.start, part.stop))
                 self.kept_tokens += part.num_tokens
                 at = part.stop
                 yield self.progress()
         yield from self._splice(at, edit.insert_stop)
+
+    def _taken(self, part: Return) -> SequenceCache | None:
+        if self._released is None:
+            return None
+        return self._released.take(part.keys, self._check, skipped=part.skipped)
 
     def _splice(self, start: int, stop: int) -> Iterator[GenerationEvent]:
         """Read a stretch of the wanted text before the token that is at its index now."""

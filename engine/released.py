@@ -32,13 +32,12 @@ class ReleasedStretch:
     Attributes:
         tokens: its ids.
         spans: what they are, by index in `tokens`.
-        positions: from its first token's to its last one's. Text that was taken out in between before has
-            left some of them unused.
+        positions: where each of them was.
     """
 
     tokens: tuple[int, ...]
     spans: tuple[TextSpan, ...]
-    positions: range
+    positions: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -65,14 +64,14 @@ class _Piece:
         cache: the piece, whose keys and values are outside.
         spilled: where these are.
         tokens: its ids.
-        positions: of the first and of the last token of each part.
+        positions: of these.
         parts: what it has, in order; None in the place of what was taken or given up.
     """
 
     cache: SequenceCache
     spilled: SpilledSequence
     tokens: tuple[int, ...]
-    positions: list[tuple[int, int]]
+    positions: tuple[int, ...]
     parts: list[_Part | None]
 
     def find(self, keys: Sequence[str]) -> slice:
@@ -93,8 +92,7 @@ class _Piece:
         parts = self.of(found)
         start, stop = parts[0].start, parts[-1].stop
         spans = tuple(_moved(span, -start) for part in parts for span in part.spans)
-        positions = range(self.positions[found][0][0], self.positions[found][-1][1] + 1)
-        return ReleasedStretch(self.tokens[start:stop], spans, positions)
+        return ReleasedStretch(self.tokens[start:stop], spans, self.positions[start:stop])
 
 
 class ReleasedText:
@@ -152,8 +150,7 @@ class ReleasedText:
         if self._folder is None or not parts or piece.referred_nbytes > self._most_nbytes:
             piece.close()
             return
-        tokens = tuple(piece.tokens)
-        positions = [(piece.position(part.start), piece.position(part.stop - 1)) for part in parts]
+        tokens, positions = tuple(piece.tokens), tuple(piece.positions)
         try:
             spilled = self._folder.spill(piece, check)
         except OSError as error:
@@ -176,10 +173,12 @@ class ReleasedText:
             return piece.stretch(found)
         return None
 
-    def take(self, keys: Sequence[str], check: Check = lambda: None) -> SequenceCache | None:
+    def take(
+        self, keys: Sequence[str], check: Check = lambda: None, *, skipped: int = 0
+    ) -> SequenceCache | None:
         """Return a piece with the text that `find` gives for these keys, which is kept no longer.
 
-        The rest of the piece that it lay in stays on disk.
+        The rest of the piece that it lay in stays on disk. The first `skipped` tokens are left out.
 
         Returns: None where nothing was kept, or where it is not what was written.
 
@@ -187,7 +186,7 @@ class ReleasedText:
             Cancelled: `check`, which is called between pages, says so; all stays on disk.
         """
         for piece, found in self._found(keys):
-            return self._restored(piece, found, check)
+            return self._restored(piece, found, skipped, check)
         return None
 
     def discard(self, keys: Sequence[str]) -> None:
@@ -202,8 +201,8 @@ class ReleasedText:
             [
                 part.key
                 for piece in self._pieces
-                for part, (_, last) in zip(piece.parts, piece.positions, strict=True)
-                if part is not None and last >= position
+                for part in piece.of(slice(None))
+                if piece.positions[part.stop - 1] >= position
             ]
         )
 
@@ -218,10 +217,10 @@ class ReleasedText:
             if piece.of(found):
                 yield piece, found
 
-    def _restored(self, piece: _Piece, found: slice, check: Check) -> SequenceCache | None:
+    def _restored(self, piece: _Piece, found: slice, skipped: int, check: Check) -> SequenceCache | None:
         assert self._folder is not None
         parts = piece.of(found)
-        part, blobs = piece.cache.part_outside(parts[0].start, parts[-1].stop)
+        part, blobs = piece.cache.part_outside(parts[0].start + skipped, parts[-1].stop)
         try:
             self._folder.read(piece.spilled.part(blobs), part, check)
         except Cancelled:

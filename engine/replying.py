@@ -144,8 +144,6 @@ class ReplyWriter:
                 released=released,
                 check=cancel.check,
             )
-            if released is not None:
-                released.discard_from(cache.next_position)
             context.read_is(prompt, request.answer_key)
             context.pin(request.pinned)
             if not request.is_aside:

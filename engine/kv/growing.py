@@ -70,6 +70,11 @@ class GrowingCache:
         return self._table.tokens
 
     @property
+    def positions(self) -> list[int]:
+        """The positions of `tokens`; dropped tokens have left theirs unused."""
+        return self._table.positions
+
+    @property
     def num_tokens(self) -> int:
         """How many tokens are held."""
         return self._table.num_sealed + len(self._table.open_tokens)
@@ -236,7 +241,7 @@ class GrowingCache:
     @property
     def num_before_gap(self) -> int:
         """How many tokens precede the first position that dropped tokens have left unused."""
-        positions = self._table.positions
+        positions = self.positions
         return next((at for at, position in enumerate(positions) if at != position), len(positions))
 
     def tier_nbytes(self) -> dict[Tier, int]:

@@ -325,6 +325,40 @@ def test_one_of_several_turns_comes_back_alone(tmp_path: Path) -> None:
     check_logits(conversation.context, expected)
 
 
+def test_turns_come_back_in_parts_that_leave_room_for_the_rest(tmp_path: Path) -> None:
+    conversation = Conversation(tmp_path)
+    conversation.ask(TURNS[:4])
+    before = text_of(conversation.context.cache)
+    conversation.bring(
+        prompt_for(TURNS, Ledger(frozenset({0, 1, 2}), summaries={3: ("s1", SUMMARY)}), SYSTEM)
+    )
+    shorter = Ledger(frozenset({0, 1}), summaries={2: ("s2", SUMMARY[:20])})
+
+    brought = conversation.bring(prompt_for(TURNS, shorter, SYSTEM, is_asked=True))
+
+    markers = 5  # those of the summary and of the two questions behind it, which have another one than before
+    assert brought.spliced_tokens == 20 + markers
+    assert conversation.released is not None
+    assert [span.key for span in conversation.released.spans] == ["m0", "n0", "m1", "n1", "s1"]
+    brought = conversation.bring(prompt_for(TURNS, WHOLE, SYSTEM, is_asked=True))
+    assert (brought.spliced_tokens, brought.note) == (2, "")
+    check_logits(conversation.context, before)
+
+
+def test_one_answer_that_is_written_otherwise_keeps_no_other_from_coming_back(tmp_path: Path) -> None:
+    conversation = Conversation(tmp_path)
+    conversation.ask(TURNS[:4])
+    without = Ledger(frozenset({0, 1, 2}))
+    conversation.bring(prompt_for(TURNS, without, SYSTEM, is_asked=True))
+    other = Turn(1, TURNS[1].question, tuple(range(3500, 3535)))
+
+    brought = conversation.bring(prompt_for([TURNS[0], other, *TURNS[2:]], WHOLE, SYSTEM, is_asked=True))
+
+    assert brought.spliced_tokens == 35 + 2  # with its marker
+    assert conversation.released is not None and conversation.released.spans == ()
+    assert holds_exactly(conversation.context.cache, text_of(conversation.context.cache))
+
+
 def test_what_was_not_kept_is_read_into_its_gap() -> None:
     conversation = read_through()
     before = text_of(conversation.context.cache)
@@ -355,7 +389,7 @@ def test_what_does_not_come_back_whole_is_read_instead(tmp_path: Path) -> None:
     ("gone", "place", "length", "least_read"),
     [
         ({0, 2}, 1, 100, 170),  # the question behind the summary, and its answer, are read behind it
-        ({0, 2}, 1, 60, 90),  # its answer comes back
+        ({0, 2}, 1, 60, 60),  # both come back
         ({0}, 2, 60, 130),  # the turn before the summary is read where there is room for both
     ],
 )
