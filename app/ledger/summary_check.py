@@ -22,6 +22,8 @@ _LEAST_SHARED = 0.5
 _MOST_INVENTED = 1 / 3
 """Share of the numbers of two digits and more that are not in the text; some may be sums or dates."""
 _NUMBER = re.compile(r"\d{2,}")
+_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)")
+"""A number with its thousands apart, which a model may write another way."""
 _LONG = 4
 _STEM = 6
 """Letters that tell words apart, so that other endings do not count."""
@@ -97,8 +99,14 @@ def _means_something(word: str) -> bool:
 
 
 def _invented_share(text: str, source: str) -> float:
-    numbers = set(_NUMBER.findall(text))
-    return len(numbers - set(_NUMBER.findall(source))) / len(numbers) if numbers else 0.0
+    numbers = _numbers(text)
+    return len(numbers - _numbers(source)) / len(numbers) if numbers else 0.0
+
+
+def _numbers(text: str) -> set[str]:
+    """Return the numbers of a text by their digits, whatever script these are in."""
+    found = _NUMBER.findall(_GROUPED.sub(lambda grouped: re.sub(r"\D", "", grouped.group()), text))
+    return {"".join(str(int(digit)) for digit in number) for number in found}
 
 
 def _echoed_share(text: str, instruction: str) -> float:

@@ -46,6 +46,13 @@ def test_what_is_no_summary_of_the_text_is_told_apart(text: str, flaw: Flaw) -> 
     assert flaw_of(text, SOURCE, ASKED) is flaw
 
 
+@pytest.mark.parametrize("number", ["12500", "12.500", "12\u202f500", "١٢٥٠٠"])
+def test_a_number_that_is_written_another_way_is_not_invented(number: str) -> None:
+    source = "The new bridge over the river costs 12,500 pounds."
+    assert flaw_of(f"The new bridge costs {number} pounds.", source, ASKED) is None
+    assert flaw_of("The new bridge costs 12,501 pounds.", source, ASKED) is Flaw.INVENTED
+
+
 def test_a_sum_or_another_form_of_a_date_is_no_invention() -> None:
     assert flaw_of(f"{GOOD} The nights cost 725 euros, from 12.05.2025 on.", SOURCE, ASKED) is None
 
