@@ -89,11 +89,11 @@ class ReplyWriter:
         """
         try:
             try:
-                context = self._fork_for(request, admitted, cancel)
+                context = self._held.aside = self._fork_for(request, admitted, cancel)
+                self._make_room(request, admitted, context, cancel, shares=True)
             except Cancelled:
                 yield Finished(GenerationStats.of_nothing(request.kv, StopReason.STOPPED))
                 return
-            self._held.aside = context
             relief = AsideRelief(self._guard, context, self._held)
             for event in self._generation(request, admitted, context, cancel, relief).events():
                 if not isinstance(event, CacheChanged):
@@ -212,10 +212,8 @@ class ReplyWriter:
         Raises:
             Cancelled: a conversation was on its way to the disk or back; it is where it was.
         """
-        kept = self._room.kept_tokens(request, admitted.prompt)
         versions = self._held.bring_back(request.conversation_id, cancel.check)
-        best = None if versions is None else versions.best(kept)
-        self._make_room(request, admitted, best, cancel, shares=True)
+        best = None if versions is None else versions.best(self._room.kept_tokens(request, admitted.prompt))
         if best is None or not best.cache.can_edit or not same_pages(best.cache.spec, request.kv):
             return HeldContext(SequenceCache(self._model.module, request.kv))
         return best.fork(is_aside=True)

@@ -53,6 +53,7 @@ class EditableCache(MovableCache):
         other._watcher = Watcher()
         other.layers = [layer.fork(other._watcher) for layer in self._paged]
         other._begin(self._table.fork())
+        other._heat.num_decoded = self._heat.num_decoded  # by which its pages say when they were read
         other.realign()  # a queued pass has put a token into the layers that is not committed
         return other
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -185,6 +186,20 @@ def test_an_aside_needs_only_the_room_that_it_adds(engine: Engine, monkeypatch: 
     assert engine.measure(request).unread_tokens > 2000
     with pytest.raises(Exception, match="To read them takes"):
         engine.admit(request)
+
+
+def test_an_aside_to_a_version_that_is_forgotten_for_its_room_reads_from_it_all_the_same(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer(engine, asked(TALK, conversation_id=1, answer_key="m13"))
+    text, stats = answer(engine, aside(5))
+    edited = (*TALK[:4], ChatMessage("user", "No, another one instead.", key="e1"))
+    answer(engine, asked(edited, conversation_id=1, answer_key="e2"))
+    monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 0)
+    again, short = answer(engine, dataclasses.replace(aside(5), anyway=True))
+    usage = engine.context_usage()
+    assert usage is not None and usage.versions == 0
+    assert (again, short.reused_tokens) == (text, stats.reused_tokens)
 
 
 def test_a_model_whose_layers_are_not_all_paged_reads_for_an_aside_from_the_start(

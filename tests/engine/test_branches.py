@@ -12,6 +12,7 @@ from engine.engine import Engine
 from engine.events import PrefillProgress
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
+from engine.sampling import SamplingParams
 from engine.versions import MOST_VERSIONS
 from tests.engine.small_engine import (
     FOUR,
@@ -87,6 +88,15 @@ def test_a_branch_answers_as_if_there_were_no_other(engine: Engine) -> None:
         *(message.key for message in edited(1)),
         "",
     ]
+
+
+def test_pages_of_a_branch_were_read_no_later_than_now(engine: Engine) -> None:
+    long = SamplingParams(temperature=0, max_tokens=100)
+    answer(engine, asked(TALK, EXACT, long, answer_key=ANSWER_KEY, conversation_id=1))
+    answer(engine, asked(edited(1), EXACT, answer_key="e2", conversation_id=1))
+    page_map = engine.page_map()
+    assert page_map is not None
+    assert 0 < max(page.last_access for page in page_map.pages) <= page_map.num_decoded
 
 
 def test_memory_grows_only_by_the_new_part(engine: Engine) -> None:
