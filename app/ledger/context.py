@@ -75,7 +75,6 @@ class LedgerSpan:
         is_pinned: whether it is pinned itself.
         summary: the summary itself, or the one that stands for the message or document.
         message_id: the message that it is or belongs to; of a summary, the first that it stands for.
-        attachment_id: of a document, else None.
         turn: index of its turn in `ConversationContext.turns`; of a summary, the first it stands for.
     """
 
@@ -86,7 +85,6 @@ class LedgerSpan:
     is_pinned: bool
     summary: Summary | None
     message_id: int
-    attachment_id: int | None
     turn: int
 
 
@@ -176,12 +174,11 @@ class ConversationContext:
                 key in self.pinned_keys,
                 own,
                 message.id,
-                document.id,
                 turn,
             )
         key = message_key(message.id)
         kind, title = _KINDS[message.role], _first_words(message)
-        yield LedgerSpan(kind, key, title, state, key in self.pinned_keys, summary, message.id, None, turn)
+        yield LedgerSpan(kind, key, title, state, key in self.pinned_keys, summary, message.id, turn)
 
     def _summary_span(
         self, summary: Summary | None, message: Message, turn: int, shown: set[Summary]
@@ -198,7 +195,6 @@ class ConversationContext:
                 False,
                 summary,
                 message.id,
-                None,
                 turn,
             )
 

@@ -51,7 +51,6 @@ class LedgerEntry:
         heat: its share of the attention, 0 to 1; None where that is not known.
         heat_rate: how many times as much attention a token of it gets as one of the context on average.
         is_on_disk: whether it left the context and comes back without being read.
-        replaced_by: the key of the summary that stands in its place, empty without one.
         summary: the summary itself, None for other kinds.
         can_pin, can_drop, can_summarize, can_restore: what the user can do with it.
         parts: the documents of a turn; what a summary stands for.
@@ -69,7 +68,6 @@ class LedgerEntry:
     heat: float | None = None
     heat_rate: float | None = None
     is_on_disk: bool = False
-    replaced_by: str = ""
     summary: Summary | None = None
     can_pin: bool = False
     can_drop: bool = False

@@ -176,17 +176,16 @@ def test_spans_name_all_items_and_what_stands_for_them() -> None:
     path = [question(1, "", OWLS), answer(2, "<think>Hm.</think>\nBoth\nhunt."), *turns(3)[2:]]
     spans = ConversationContext.of(path, rows(third, pinned=["m5"])).spans
     assert [
-        (span.kind, span.key, span.title, span.state, span.summary, span.message_id, span.attachment_id)
-        for span in spans
+        (span.kind, span.key, span.title, span.state, span.summary, span.message_id) for span in spans
     ] == [
-        (SpanKind.SUMMARY, "s3", "Summary of 2 turns", READ, third, 1, None),
-        (SpanKind.DOCUMENT, "a7", "Owls", SUMMARIZED, third, 1, 7),
-        (SpanKind.USER, "m1", "Owls", SUMMARIZED, third, 1, None),
-        (SpanKind.ASSISTANT, "m2", "Both", SUMMARIZED, third, 2, None),
-        (SpanKind.USER, "m3", "Question 3", SUMMARIZED, third, 3, None),
-        (SpanKind.ASSISTANT, "m4", "Answer 4", SUMMARIZED, third, 4, None),
-        (SpanKind.USER, "m5", "Question 5", READ, None, 5, None),
-        (SpanKind.ASSISTANT, "m6", "Answer 6", READ, None, 6, None),
+        (SpanKind.SUMMARY, "s3", "Summary of 2 turns", READ, third, 1),
+        (SpanKind.DOCUMENT, "a7", "Owls", SUMMARIZED, third, 1),
+        (SpanKind.USER, "m1", "Owls", SUMMARIZED, third, 1),
+        (SpanKind.ASSISTANT, "m2", "Both", SUMMARIZED, third, 2),
+        (SpanKind.USER, "m3", "Question 3", SUMMARIZED, third, 3),
+        (SpanKind.ASSISTANT, "m4", "Answer 4", SUMMARIZED, third, 4),
+        (SpanKind.USER, "m5", "Question 5", READ, None, 5),
+        (SpanKind.ASSISTANT, "m6", "Answer 6", READ, None, 6),
     ]
     assert [span.turn for span in spans] == [0, 0, 0, 0, 1, 1, 2, 2]
     assert [span.key for span in spans if span.is_pinned] == ["m5"]

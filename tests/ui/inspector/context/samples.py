@@ -96,7 +96,6 @@ def summary_row(number: int, first: int, stop: int, **changes: object) -> Ledger
         left(
             turn(each),
             EntryState.SUMMARIZED,
-            replaced_by=f"s{number}",
             is_on_disk=each % 2 == 0,
             is_about=each % 2 == 1,
         )
