@@ -197,7 +197,8 @@ class _Comparison:
             length = common_suffix(one[: len(one) - cut], other[: len(other) - wanted_cut])
             first, wanted_first = len(one) - cut - length, len(other) - wanted_cut - length
             differing = max(first + cut, wanted_first + wanted_cut)
-            if max(first, wanted_first) <= MOST_BORDER_TOKENS and length > differing:
+            is_same = length > differing or not (one or other)
+            if max(first, wanted_first) <= MOST_BORDER_TOKENS and is_same:
                 is_last = held == self._held.spans[-1]
                 return _Anchor(start + first, wanted_start + wanted_first, length, is_last)
         return None

@@ -205,6 +205,13 @@ def test_tokens_that_merge_otherwise_with_what_stands_around_them_are_read_again
     assert [one.token for one in applied(read(held.tokens), wanted, found)] == wanted.tokens
 
 
+def test_words_that_are_all_in_the_token_of_their_marker_are_the_same_words() -> None:
+    turns = [Turn(0, (5, 6), (7,)), Turn(1, (), (8,)), Turn(2, (9,), (10,))]  # as `[INST] Hi` may be read
+    held, wanted = prompt_for(turns), prompt_for(turns, Ledger(frozenset({0})))
+    found = align(held.tokens, held.spans, wanted)
+    assert (found.kept_tokens, found.num_inserted, found.note) == (len(wanted.tokens), 0, "")
+
+
 def test_what_was_read_of_a_text_only_in_part_is_not_called_rewritten() -> None:
     turns = [Turn(0, LONG, LONG, document=tuple(range(100, 200)))]
     wanted = prompt_for(turns, system=(6, 6))
