@@ -91,8 +91,8 @@ def _long_run(run: LongRun) -> list[str]:
     return [
         f"{len(run.turns)} turns beyond a limit of {run.limit_tokens:,} tokens: {run.num_answered} answered, "
         f"trims: {len(run.trims)}",
-        f"summaries: {run.summaries.model} by the model, {run.summaries.extract} by rules; readings again for "
-        f"positions: {run.num_rebuilds}",
+        f"summaries: {run.summaries.model} by the model, {run.summaries.extract} by rules; read again for "
+        f"positions: {run.num_rebuilds} times",
         f"keys and values over the last {len(steady)} turns: {format_nbytes(min(sizes))} to "
         f"{format_nbytes(max(sizes))}, {run.spread:.2f}x",
     ]
