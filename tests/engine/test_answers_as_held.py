@@ -11,7 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engine.backend import Backend
+from engine.cancel import CancelToken
 from engine.engine import Engine
+from engine.events import ContextShortened
+from engine.guard import Guard, GuardStep
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage, DocumentRange, Model
@@ -42,8 +45,13 @@ def path(tmp_path_factory: pytest.TempPathFactory, starter: Model) -> Path:
 
 
 @pytest.fixture(scope="module")
-def engine(path: Path, backend: Backend, tmp_path_factory: pytest.TempPathFactory) -> Engine:
-    return small_engine(path, backend, spill_folder=tmp_path_factory.mktemp("spill"))
+def guard() -> Guard:
+    return Guard()
+
+
+@pytest.fixture(scope="module")
+def engine(path: Path, backend: Backend, guard: Guard, tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return small_engine(path, backend, guard, tmp_path_factory.mktemp("spill"))
 
 
 class Talk:
@@ -195,6 +203,34 @@ def test_another_branch_and_the_way_back_leave_answers_in_other_tokens_unread(en
     for branch, question in ((first, "Why?"), (other, "Since when?"), (first, "Until when?")):
         talk.messages = branch
         assert talk.ask(question, WORDS)[0] <= talk.marker(question)
+
+
+def test_what_leaves_between_replies_leaves_answers_in_other_tokens_as_they_are(engine: Engine) -> None:
+    talk = Talk(engine)
+    for question in ("Which ones?", "And then?", "Why?"):
+        talk.ask(question, WORDS)
+    whole = in_hand(engine).num_tokens
+    talk.messages = talk.messages[2:]
+    assert engine.settle(talk.request()) is not None
+    decoded = len(split(WORDS, talk.pieces, by_bytes))
+    assert whole - in_hand(engine).num_tokens == talk.marker("Which ones?") + decoded
+    assert talk.ask("Where?", WORDS)[0] <= talk.marker("Where?") + 2
+
+
+def test_what_leaves_while_memory_is_short_leaves_answers_in_other_tokens_as_they_are(
+    engine: Engine, guard: Guard
+) -> None:
+    talk = Talk(engine)
+    for question in ("Which ones?", "And then?", "Why?"):
+        talk.ask(question, WORDS)
+    talk.messages += (talk.message("user", "Where?"),)
+    request = dataclasses.replace(talk.request(answer_key="m7"), shorter=talk.messages[2:])
+    guard.height = GuardStep.TRIM
+    events = list(engine.generate(request, CancelToken()))
+    guard.height = GuardStep.NONE
+    (shortened,) = [event for event in events if isinstance(event, ContextShortened)]
+    decoded = len(split(WORDS, talk.pieces, by_bytes))
+    assert shortened.num_tokens == talk.marker("Which ones?") + decoded
 
 
 def test_an_aside_reads_only_its_instruction(engine: Engine) -> None:

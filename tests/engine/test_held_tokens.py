@@ -112,6 +112,14 @@ def test_a_token_across_the_border_of_a_marker_is_as_it_is_held(splitter: Splitt
     assert splitter.as_held(prompt_of(("m1", rendered[:3], rendered[3:])), held) == held
 
 
+def test_white_space_before_the_words_is_as_it_is_held_behind_another_marker(splitter: Splitter) -> None:
+    marker, other = splitter.rendered(MARKER), splitter.rendered("<|im_end|>\n" + MARKER)
+    decoded = splitter.by_bytes("   if so")
+    held, wanted = prompt_of(("m1", marker, decoded)), splitter.rendered("   if so")
+
+    assert splitter.as_held(prompt_of(("m1", other, wanted)), held) == prompt_of(("m1", other, decoded))
+
+
 @pytest.mark.parametrize("stripped", ["\n\n", "  ", " \t\n"])
 def test_what_precedes_stripped_white_space_is_as_it_is_held(splitter: Splitter, stripped: str) -> None:
     marker = splitter.rendered(MARKER)
