@@ -15,7 +15,32 @@ SMALLEST_TOP_P = 1e-6
 """Keeps the likeliest token only; mlx-lm would take 0 as off."""
 
 
-def make_sampler(sampling: SamplingParams, vocab_size: int) -> Callable[[mx.array], mx.array]:
+class TokenChooser:
+    """Chooses one token of a reply after another, without waiting for any.
+
+    Args:
+        sampling: how.
+        vocab_size: how many tokens there are.
+        prompt: what is answered; its last tokens count as repeated too.
+    """
+
+    def __init__(self, sampling: SamplingParams, vocab_size: int, prompt: list[int]) -> None:
+        self._sampler = _make_sampler(sampling, vocab_size)
+        self._processors = _make_processors(sampling)
+        self._recent = mx.array(prompt[-REPETITION_WINDOW_TOKENS:])
+
+    def choose(self, logits: mx.array) -> mx.array:
+        """Queue the choice of the next token, shape [1], by logits `[1, vocabulary]`."""
+        for processor in self._processors:
+            logits = processor(self._recent, logits)
+        chosen = self._sampler(logits - mx.logsumexp(logits, axis=-1, keepdims=True))
+        if self._processors:
+            self._recent = mx.concatenate([self._recent, chosen])[-REPETITION_WINDOW_TOKENS:]
+        mx.async_eval(chosen)
+        return chosen
+
+
+def _make_sampler(sampling: SamplingParams, vocab_size: int) -> Callable[[mx.array], mx.array]:
     """Return mlx-lm's sampler; it knows 0 as off where ours says 1, and no `top_k` beyond the vocabulary."""
     sampler: Callable[[mx.array], mx.array] = mlx_lm_sampler(
         temp=sampling.temperature,
@@ -26,7 +51,7 @@ def make_sampler(sampling: SamplingParams, vocab_size: int) -> Callable[[mx.arra
     return sampler
 
 
-def make_processors(sampling: SamplingParams) -> list[Callable[[mx.array, mx.array], mx.array]]:
+def _make_processors(sampling: SamplingParams) -> list[Callable[[mx.array, mx.array], mx.array]]:
     """Return what changes the logits before a token is chosen, given the tokens so far."""
     if sampling.repetition_penalty == 1:
         return []

@@ -18,7 +18,7 @@ import mlx.core as mx
 from mlx_lm.tokenizer_utils import StreamingDetokenizer
 
 from engine.cancel import CancelToken
-from engine.choosing import REPETITION_WINDOW_TOKENS, make_processors, make_sampler
+from engine.choosing import TokenChooser
 from engine.errors import Cancelled, ModelError
 from engine.events import (
     CacheChanged,
@@ -98,9 +98,7 @@ class Generation:
         self._wanted_kv = wanted_kv
         self._publish = publish
         self._limit_tokens = limit_tokens
-        self._sampler = make_sampler(sampling, model.info.vocab_size)
-        self._processors = make_processors(sampling)
-        self._recent = mx.array(self._prompt[-REPETITION_WINDOW_TOKENS:])
+        self._chooser = TokenChooser(sampling, model.info.vocab_size, self._prompt)
         self._reader = PromptReader(model, cache, cancel)
         self._bring_in_line = bring_in_line
         self._relief = relief
@@ -224,7 +222,7 @@ class Generation:
         self._reader.read_tokens += 1
         while True:
             is_last = self._completion_tokens + 1 == budget
-            upcoming = None if is_last else self._step(current)
+            upcoming = None if is_last else self._chooser.choose(self._forward(current))
             self._last_token = cast(int, current.item())
             if upcoming is not None:
                 self._cache.commit([self._last_token])
@@ -245,8 +243,8 @@ class Generation:
     def _room_tokens(self) -> int:
         """The tokens that the answer may have; positions that dropped tokens left are not used again."""
         unused = self._cache.next_position - self._cache.num_tokens
-        positions = self._model.info.context_tokens if unused else self._limit_tokens
-        return max(1, min(self._limit_tokens, positions - unused) - len(self._prompt))
+        most = min(self._limit_tokens, self._model.info.context_tokens - unused)
+        return max(1, most - len(self._prompt))
 
     def _first_step(self) -> mx.array:
         """Take the prompt's last token; a quick pass ends the checks between layers.
@@ -256,7 +254,7 @@ class Generation:
         started_s = time.perf_counter()
         logits = self._forward(mx.array(self._prompt[-1:]))
         self._require_numbers(logits)
-        sampled = self._sample(logits)
+        sampled = self._chooser.choose(logits)
         if self._reader.checks_layers:
             mx.eval(sampled)
             self._reader.time_pass(time.perf_counter() - started_s)
@@ -271,23 +269,9 @@ class Generation:
                 "Get or copy the model again."
             )
 
-    def _step(self, tokens: mx.array) -> mx.array:
-        """Queue one forward pass over `tokens`, shape [1], and return the token sampled after it, [1]."""
-        return self._sample(self._forward(tokens))
-
     def _forward(self, tokens: mx.array) -> mx.array:
         """Return the logits after `tokens`, shape [1]: [1, vocabulary]."""
         return cast(mx.array, self._model.module(tokens[None], cache=self._cache.layers))[:, -1, :]
-
-    def _sample(self, logits: mx.array) -> mx.array:
-        """Queue the choice of a token, shape [1]."""
-        for processor in self._processors:
-            logits = processor(self._recent, logits)
-        sampled = self._sampler(logits - mx.logsumexp(logits, axis=-1, keepdims=True))
-        if self._processors:
-            self._recent = mx.concatenate([self._recent, sampled])[-REPETITION_WINDOW_TOKENS:]
-        mx.async_eval(sampled)
-        return sampled
 
     def _count_token(self) -> None:
         self._clock.token()

@@ -110,7 +110,7 @@ def test_a_stop_between_two_layers_hands_over_the_text_of_every_token_in_the_cac
     cache, prompt, cancel = new_cache(starter), prompt_of(starter, "Hi"), CancelAtCheck()
     generation = Generation(starter, cache, prompt, GREEDY, limit_tokens=8192, cancel=cancel)
     choices = iter([*forced, 0, 0])
-    generation._sampler = lambda logits: mx.array([next(choices)])
+    generation._chooser._sampler = lambda logits: mx.array([next(choices)])
     text, tokens = "", 0
     for event in generation.events():
         if isinstance(event, Token):
