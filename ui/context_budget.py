@@ -93,7 +93,16 @@ class ContextEstimate:
         return ContextRoom.of(size, self.loaded.info.context_tokens, self.settings)
 
     def plan(self, context: ConversationContext, room: ContextRoom, *, summarizes: bool) -> TrimPlan | None:
-        """Return what brings a context down to what is kept; None where nothing may be released."""
+        """Return what brings a context down to what is kept; None where nothing may be released.
+
+        For its own context the last plan is returned while the question has hardly grown.
+        """
+        if context is not self.context:
+            return self._plan(context, room, summarizes)
+        key = self.settings, (self._question_tokens or 0) // _STEP_TOKENS, summarizes
+        return self._contexts.plan(key, lambda: self._plan(context, room, summarizes))
+
+    def _plan(self, context: ConversationContext, room: ContextRoom, summarizes: bool) -> TrimPlan | None:
         return plan_trim(
             context,
             release_order(context, last=self._with_documents(context)),
@@ -105,18 +114,13 @@ class ContextEstimate:
 
     def trimmed(self) -> ContextUse:
         """Return what it takes after the trim that is due; `whole` where none is."""
-        plan = self._own_plan() if self.is_due else None
+        if not self.is_due:
+            return self.whole
+        summarizes = self.settings.overflow is Overflow.SUMMARIZE
+        plan = self.plan(self.context, self.room(self.context), summarizes=summarizes)
         if plan is None:
             return self.whole
         return dataclasses.replace(self._use(plan.context), released_turns=len(plan.released))
-
-    def _own_plan(self) -> TrimPlan | None:
-        """Return the trim that the settings want; the last one while the question has hardly grown."""
-        summarizes = self.settings.overflow is Overflow.SUMMARIZE
-        return self._contexts.plan(
-            (self.settings, (self._question_tokens or 0) // _STEP_TOKENS),
-            lambda: self.plan(self.context, self.room(self.context), summarizes=summarizes),
-        )
 
     def _use(self, context: ConversationContext, is_known: bool = True) -> ContextUse:
         """Return the parts of what a context takes, None for those of which not all is counted."""

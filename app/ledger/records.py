@@ -77,6 +77,10 @@ class Summary:
         """Its key."""
         return summary_key(self.id)
 
+    def __hash__(self) -> int:
+        """Hash the id alone: long conversations look summaries up thousands of times, by all their words."""
+        return hash(self.id)
+
 
 @dataclass(frozen=True)
 class ItemMark:

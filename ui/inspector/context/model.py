@@ -35,7 +35,10 @@ class _Node:
 
 
 class LedgerModel(QAbstractItemModel):
-    """Rows are `LedgerEntry`s; while these stay the same in number and place, only what changed is told."""
+    """Rows are `LedgerEntry`s; while these stay the same in number and place, only what changed is told.
+
+    The internal ids of their indexes count them from the top.
+    """
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)

@@ -70,8 +70,8 @@ class LedgerView(QTreeView):
     @property
     def chosen(self) -> list[LedgerEntry]:
         """The selected rows, from the top."""
-        keys = {_entry(index).key for index in self.selectionModel().selectedRows()}
-        return [_entry(index) for key, index in self._rows.indexes().items() if key in keys] if keys else []
+        rows = self.selectionModel().selectedRows()
+        return [_entry(index) for index in sorted(rows, key=QModelIndex.internalId)]
 
     def select(self, key: str) -> None:
         """Select a row and bring it into sight, whatever it is folded under."""
