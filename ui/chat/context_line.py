@@ -27,9 +27,7 @@ class ContextLine(QWidget):
         self._summary = _link("Show summary", "What the model reads in place of these messages")
         self._summary.setCheckable(True)
         self._summary.toggled.connect(self._on_toggled)
-        self._ledger = _link(
-            "In context…", "Shows in the Context panel what the model reads; there they come back"
-        )
+        self._ledger = _link("Open Context", "Shows them in the Context panel, where they can be restored")
         self._ledger.clicked.connect(lambda: self.ledger_requested.emit(self._run.key))
         self._card = SummaryCard()
         line = QFrame()

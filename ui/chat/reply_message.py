@@ -185,7 +185,7 @@ class WaitingLine(QWidget):
         self._bar = QProgressBar(textVisible=False)
         self._bar.setRange(0, 0)
         self._bar.setMaximumWidth(260)
-        self._bar.setAccessibleName("Reading the prompt")
+        self._bar.setAccessibleName("Waiting")
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 4, 0, 8)
         column.setSpacing(7)
@@ -194,6 +194,8 @@ class WaitingLine(QWidget):
 
     def show_progress(self, progress: ReadingProgress) -> None:
         """Show how far the prompt is read."""
-        self._words.setText(prefill_text(progress))
+        words = prefill_text(progress)
+        self._words.setText(words)
+        self._bar.setAccessibleName(words)
         self._bar.setRange(0, _BAR_STEPS)
         self._bar.setValue(int(_BAR_STEPS * progress.share))

@@ -29,8 +29,10 @@ def stats_text(stats: GenerationStats) -> str:
     if stats.segments:
         parts.append("read in 1 part" if stats.segments == 1 else f"read in {stats.segments:,} parts")
     parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
-    if stats.kv_note is not None:
-        parts.append(stats.kv_note)
+    if stats.left_out_turns:
+        turns = "1 turn" if stats.left_out_turns == 1 else f"{stats.left_out_turns:,} turns"
+        parts.append(f"{turns} summarized or left out")
+    parts += [note.removesuffix(".") for note in (stats.reread_note, stats.kv_note) if note]
     return " · ".join(parts)
 
 

@@ -55,7 +55,8 @@ class ChatView(QWidget):
         self._earlier.setProperty("kind", "flat")
         self._earlier.clicked.connect(self._ask_earlier)
         self._earlier.hide()
-        self._lines: dict[int | None, ContextLine] = {}
+        self._runs: dict[int | None, LeftOutRun] = {}
+        self._lines: dict[str, ContextLine] = {}
         self.scroller = ConversationScroller(self._earlier, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -83,15 +84,7 @@ class ChatView(QWidget):
 
         Holds for messages that are shown later, too.
         """
-        lines = {line.run.key: line for line in self._lines.values()}
-        self._lines = {}
-        for run in runs:
-            line = lines.pop(run.key, None) or self._make_line(run)
-            line.show_run(run)
-            self._lines[run.below_id] = line
-        for line in lines.values():
-            self.scroller.set_divider(line, None)
-            line.deleteLater()
+        self._runs = {run.below_id: run for run in runs}
         self._draw_lines()
 
     def _make_line(self, run: LeftOutRun) -> ContextLine:
@@ -127,8 +120,8 @@ class ChatView(QWidget):
         widget = self._make(message)
         self._widgets.append(widget)
         self.scroller.append(widget)
-        self._order_focus(widget)
         self._draw_lines()
+        self._order_focus(widget)
         self.scroller.follow()
         self._after_change()
 
@@ -184,30 +177,38 @@ class ChatView(QWidget):
         widget = self._make(self._pending.pop())
         self._widgets.insert(0, widget)
         self.scroller.prepend(widget)
-        self._order_focus(widget)
         self._resume_edit(widget)
-        self._draw_lines()
+        if widget.message.id in self._runs or len(self._widgets) == 1:
+            self._draw_lines()
+        self._order_focus(widget)
         if not self._pending:
             self._after_change()
 
     def _draw_lines(self) -> None:
-        """Put each line where it belongs, or away where what is below it has no widget."""
-        if not self._lines:
-            return
-        shown = {widget.message.id: widget for widget in self._widgets}
-        for below_id, line in self._lines.items():
-            below = shown.get(below_id) if below_id is not None else None
-            is_last = below_id is None and bool(self._widgets)
-            self.scroller.set_divider(line, below, at_end=is_last)
+        """Put a line where a run ends; away with those where none does, or what is below has no widget."""
+        places: dict[int | None, MessageWidget | None] = {each.message.id: each for each in self._widgets}
+        if self._widgets:
+            places[None] = None
+        drawn = {run.key: run for below_id, run in self._runs.items() if below_id in places}
+        for key in self._lines.keys() - drawn.keys():
+            line = self._lines.pop(key)
+            self.scroller.set_divider(line, None)
+            line.deleteLater()
+        for key, run in drawn.items():
+            line = self._lines[key] = self._lines.get(key) or self._make_line(run)
+            line.show_run(run)
+            below = places[run.below_id]
+            self.scroller.set_divider(line, below, at_end=below is None)
             if below is not None:
                 self._order_focus(below)
-            elif is_last:
+            else:
                 chain_after(self._widgets[-1].focus_stops[-1], line.focus_stops)
 
     def _order_focus(self, widget: MessageWidget) -> None:
         place = self._widgets.index(widget)
         before = self._widgets[place - 1].focus_stops[-1] if place > 0 else self._earlier
-        line = self._lines.get(widget.message.id)
+        run = self._runs.get(widget.message.id)
+        line = self._lines.get(run.key) if run is not None else None
         chain_after(before, [*(line.focus_stops if line is not None else []), *widget.focus_stops])
 
     def _after_change(self) -> None:

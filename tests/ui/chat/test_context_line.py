@@ -123,7 +123,7 @@ def test_the_ledger_is_asked_for_by_key(qtbot: QtBot, view: ChatView) -> None:
     view.show_left_out([LeftOutRun("s3", 2, 3, SUMMARY)])
     settle(qtbot, view)
     with qtbot.waitSignal(view.ledger_requested) as asked:
-        button(lines(view)[0], "In context…").click()
+        button(lines(view)[0], "Open Context").click()
     assert asked.args == ["s3"]
 
 
@@ -131,7 +131,7 @@ def test_tab_reaches_a_line_between_the_messages_beside_it(qtbot: QtBot, view: C
     view.show_messages(conversation(6), has_earlier=False)
     view.show_left_out([dropped(3, 2)])
     settle(qtbot, view)
-    link = button(lines(view)[0], "In context…")
+    link = button(lines(view)[0], "Open Context")
     assert widget_of(view, 2).focus_stops[-1].nextInFocusChain() is link
     assert widget_of(view, 3).focus_stops[0].previousInFocusChain() is link
-    assert QAccessible.queryAccessibleInterface(link).text(QAccessible.Text.Name) == "In context…"
+    assert QAccessible.queryAccessibleInterface(link).text(QAccessible.Text.Name) == "Open Context"

@@ -24,7 +24,14 @@ def test_the_figures_of_a_reply_are_one_line() -> None:
     line = "12.3 tok/s · first token 0.84 s · 1 token · end · reused 5,000 of 6,031"
     assert stats_text(STATS) == line
     note = "30 of 30 layers keep their cache at 16 bits."
-    assert stats_text(dataclasses.replace(STATS, kv_note=note)) == f"{line} · {note}"
+    assert stats_text(dataclasses.replace(STATS, kv_note=note)) == f"{line} · {note.removesuffix('.')}"
+
+
+def test_a_reply_says_how_many_turns_were_not_read_and_what_was_read_again_and_why() -> None:
+    why = "The system prompt is another one: 4,000 tokens were read again."
+    line = stats_text(dataclasses.replace(STATS, left_out_turns=3, reread_note=why))
+    assert line.endswith(f" · 3 turns summarized or left out · {why.removesuffix('.')}")
+    assert " · 1 turn summarized" in stats_text(dataclasses.replace(STATS, left_out_turns=1))
 
 
 def test_a_reply_stopped_while_its_prompt_was_read_shows_no_speed() -> None:
