@@ -22,12 +22,15 @@ def next_trim(
 ) -> tuple[ConversationContext, TrimPlan] | None:
     """Return what the next trim does, and the context that it is for; None where it is still far away.
 
+    None, too, where no question tells what the next one will be: a summary that waits for it cannot be read.
+
     The questions and answers that come are taken to be like the last ones. Those that there is still room for
     stay, so that more of what is there now will have to go.
     """
-    if not path or path[-1].role is Role.USER:
+    question = _next_question(path)
+    if question is None or path[-1].role is Role.USER:
         return None
-    context = ConversationContext.of([*path, *_next_question(path)], rows)
+    context = ConversationContext.of([*path, question], rows)
     room = planner.room(context)
     if room.num_tokens <= room.prepare_tokens:
         return None
@@ -46,10 +49,10 @@ def _growth_tokens(room_tokens: int, context: ConversationContext, planner: Trim
     return (room_tokens // turn_tokens + 1) * turn_tokens
 
 
-def _next_question(path: Sequence[Message]) -> list[Message]:
-    """Return the question of middle length among the last ones, as the next one; none without words."""
+def _next_question(path: Sequence[Message]) -> Message | None:
+    """Return the question of middle length among the last ones, as the next one; None without words."""
     asked = [message for message in path if message.role is Role.USER and message.text][-RECENT_TURNS:]
     if not asked:
-        return []
+        return None
     typical = sorted(asked, key=lambda message: len(message.text))[len(asked) // 2]
-    return [dataclasses.replace(typical, id=NEXT_QUESTION, attachments=())]
+    return dataclasses.replace(typical, id=NEXT_QUESTION, attachments=())

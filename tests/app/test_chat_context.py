@@ -418,6 +418,19 @@ def test_nothing_is_prepared_far_from_a_trim_or_where_turns_are_dropped(talk: Ta
     assert talk.prepare(DROP) == []
 
 
+def test_nothing_is_prepared_where_a_summary_waits_that_no_question_can_be_made_up_for(talk: Talk) -> None:
+    for letter in "abcde":
+        talk.say("", Document(letter, f"/tmp/{letter}", "text", letter * 40, None))
+        *_, ended = talk.service.reply(talk.id, talk.leaf_id, SUMMARIZE, CancelToken())
+        assert isinstance(ended, ReplyEnded)
+        talk.leaf = ended.message
+    assert talk.states == [SpanState.IN_CONTEXT] * 5
+    last = talk.context.turns[-1].keys[0]
+    list(talk.service.summarize(talk.id, talk.leaf_id, last, SUMMARIZE, CancelToken()))
+    assert talk.prepare(dataclasses.replace(SUMMARIZE, trim_at=0.5)) == []
+    assert [each.state for each in talk.summaries] == [SummaryState.USED]
+
+
 def test_what_was_prepared_for_a_turn_that_was_edited_is_prepared_anew_and_retired_when_on_the_path(
     talk: Talk,
 ) -> None:

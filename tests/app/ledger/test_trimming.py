@@ -244,7 +244,8 @@ def test_whole_turns_go_until_it_is_short_enough_or_all_are_gone_that_may(
     plan = trim(context, most, summarizes=summarizes)
     if plan is None:
         words = sum(len(message.text) for index in may_go for message in context.turns[index].messages)
-        assert not may_go or (summarizes and words < 200 * len(find_runs(context, may_go)))
+        is_short = characters(context) <= most or words < 200 * len(find_runs(context, may_go))
+        assert not may_go or (summarizes and is_short)
         return
     after = plan.context
     assert plan.num_tokens < characters(context) or not plan.unwritten
