@@ -82,7 +82,7 @@ def align(held_tokens: Sequence[int], held_spans: Sequence[TextSpan], wanted: Pr
     return _Comparison(Prompt(list(held_tokens), tuple(held_spans)), wanted).alignment()
 
 
-def reread_tokens(held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: int) -> int:
+def _reread_tokens(held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: int) -> int:
     """Return how many tokens were held of what stands in a prompt behind so many tokens of it."""
     held = {span.key: span.stop - span.start for span in held_spans if span.key}
     return sum(
@@ -93,7 +93,7 @@ def reread_tokens(held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: i
 
 def reread_note(why: str, held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: int) -> str:
     """Return the sentence that says why, and how much, is read again; empty where it is next to nothing."""
-    num_tokens = reread_tokens(held_spans, wanted, kept_tokens) if why else 0
+    num_tokens = _reread_tokens(held_spans, wanted, kept_tokens) if why else 0
     return f"{why}: {num_tokens:,} tokens were read again." if num_tokens > MOST_BORDER_TOKENS else ""
 
 

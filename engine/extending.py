@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import mlx.core as mx
 
-from engine.alignment import Alignment, Edit, align, reread_note, reread_tokens
+from engine.alignment import Alignment, Edit, align, reread_note
 from engine.edit_plan import NOT_PAGED, Return, plan_edits, returns_in
 from engine.errors import Cancelled
 from engine.events import GenerationEvent, PrefillProgress
@@ -32,13 +32,11 @@ class Brought:
     Attributes:
         kept_tokens: tokens of what is wanted that were held, or came back, and were not read.
         spliced_tokens: tokens that were read into gaps.
-        reread_tokens: tokens that were read once, are wanted, and have to be read again behind all this.
-        note: a sentence that says why, empty where there are none.
+        note: a sentence that says why and how much is read again behind all this, empty where nothing is.
     """
 
     kept_tokens: int
     spliced_tokens: int
-    reread_tokens: int
     note: str
 
 
@@ -105,8 +103,7 @@ def bring_in_line(
     if released is not None:
         released.discard([span.key for span in wanted.spans])  # it is here, or will be read again
         released.discard_from(held.cache.next_position)
-    reread = reread_tokens(spans, wanted, plan.kept_tokens)
-    return Brought(splicer.kept_tokens, splicer.spliced_tokens, reread, plan.note)
+    return Brought(splicer.kept_tokens, splicer.spliced_tokens, plan.note)
 
 
 def settle(

@@ -35,7 +35,6 @@ class _Held:
 
     versions: Versions
     released: ReleasedText
-    nbytes: int = 0
     spilled: SpilledSequence | None = None
     text: Prompt | None = None
     """What was spilled."""
@@ -219,19 +218,19 @@ class HeldSequences:
 
     def _spill(self, conversation_id: int, held: _Held, check: Check) -> int:
         """Take a sequence out of memory, to disk where that is possible; return the bytes it had."""
-        held.nbytes, num_pages, text = held.cache.nbytes, held.cache.num_pages, held.versions.current.held
+        nbytes, num_pages, text = held.cache.nbytes, held.cache.num_pages, held.versions.current.held
         if self._folder is None or not held.cache.can_move:
             self._give_up(conversation_id, held, "its keys and values cannot go to disk")
-            return held.nbytes
+            return nbytes
         try:
             held.spilled = self._folder.spill(held.cache, check)
         except OSError as error:
             self._give_up(conversation_id, held, error)
-            return held.nbytes
+            return nbytes
         held.text = text
         self._count(spills=num_pages)
         log.info("Spilled conversation %d: %d pages", conversation_id, num_pages)
-        return held.nbytes
+        return nbytes
 
     def _restore(self, conversation_id: int, held: _Held, spilled: SpilledSequence, check: Check) -> None:
         assert self._folder is not None

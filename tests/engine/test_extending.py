@@ -159,7 +159,7 @@ def test_dropping_and_splicing_gives_what_dense_attention_gives_at_these_positio
     before.drop(*gone)
     before.splice(gone[0], spliced)
     check_logits(conversation.context, before)
-    assert brought == Brought(len(before.tokens) - len(spliced), len(spliced), 0, "")
+    assert brought == Brought(len(before.tokens) - len(spliced), len(spliced), "")
     assert conversation.num_read == len(whole.tokens) - len(TURNS[3].answer) + len(spliced)
 
 
@@ -208,10 +208,10 @@ def test_a_summary_that_is_longer_than_its_gap_makes_all_that_follows_be_read_ag
     brought = conversation.bring(wanted)
 
     assert brought.kept_tokens == len(SYSTEM) + 1 and brought.spliced_tokens == 0
-    assert brought.reread_tokens > 200
+    behind = prompt_for(TURNS[1:4], WHOLE).tokens[1:]  # one of the marker is of the summary
     assert brought.note == (
         "There were too few positions for what is new between older text: "
-        f"{brought.reread_tokens:,} tokens were read again."
+        f"{len(behind):,} tokens were read again."
     )
 
 
@@ -277,7 +277,6 @@ def test_an_answer_that_the_template_rewrites_is_read_again_and_nothing_before_i
     brought = conversation.bring(prompt_for(TURNS[:4], WHOLE, SYSTEM, is_asked=True))
 
     assert brought.kept_tokens == len(asked.tokens)
-    assert brought.reread_tokens == len(TURNS[2].answer)
     assert brought.note == "The chat template rewrote an earlier message: 40 tokens were read again."
 
 

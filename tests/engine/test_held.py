@@ -47,11 +47,9 @@ def in_memory(held: HeldSequences, *conversation_ids: int) -> list[int]:
 
 
 def nbytes_of(held: HeldSequences, conversation_id: int) -> int:
-    """Bytes that a conversation takes in memory, or took before it was spilled; 0 where it was given up."""
-    one = held._held.get(conversation_id)
-    if one is None:
-        return 0
-    return one.nbytes if one.spilled else one.cache.nbytes
+    """Bytes that a conversation takes in memory; 0 where it is not there."""
+    versions = held.in_memory(conversation_id)
+    return 0 if versions is None else versions.nbytes
 
 
 def files(root: Path) -> list[Path]:
@@ -84,13 +82,12 @@ def test_what_is_idle_is_all_but_the_one_in_hand(tmp_path: Path) -> None:
 
 def test_spilled_sequences_come_back_when_they_are_taken(tmp_path: Path) -> None:
     held = held_with(tmp_path, 200, 150, 100)
-    before, idle, expected = active_nbytes(), held.idle_nbytes, nbytes_of(held, 1)
+    before, idle = active_nbytes(), held.idle_nbytes
     freed = held.spill_idle()
     assert freed == idle
     assert before - active_nbytes() > 0.95 * freed
     assert held.idle_nbytes == 0
     assert in_memory(held, 1, 2, 3) == [3]
-    assert nbytes_of(held, 1) == expected
     assert holds_exactly(taken(held, 1), text(200))
     assert held.counters == PageCounters(spills=5, restores=3)
     assert len(files(tmp_path)) == 1
@@ -100,9 +97,9 @@ def test_the_one_that_was_in_hand_longest_ago_goes_first(tmp_path: Path) -> None
     held = held_with(tmp_path, 100, 100, 100, 100)
     held.take(1)
     held.take(2)
-    assert held.make_room(1) == nbytes_of(held, 3)
+    assert nbytes_of(held, 3) == held.make_room(1)
     assert in_memory(held, 1, 2, 3, 4) == [1, 2, 4]
-    assert held.make_room(1) == nbytes_of(held, 4)
+    assert nbytes_of(held, 4) == held.make_room(1)
     assert in_memory(held, 1, 2, 3, 4) == [1, 2]
 
 
@@ -110,14 +107,14 @@ def test_no_more_goes_than_is_needed_and_never_the_one_in_hand(tmp_path: Path) -
     held = held_with(tmp_path, 100, 100, 100)
     assert held.make_room(0) == 0
     assert in_memory(held, 1, 2, 3) == [1, 2, 3]
-    assert held.make_room(1 << 40) == nbytes_of(held, 1) + nbytes_of(held, 2)
+    assert nbytes_of(held, 1) + nbytes_of(held, 2) == held.make_room(1 << 40)
     assert in_memory(held, 1, 2, 3) == [3]
     assert held.make_room(1 << 40) == 0
 
 
 def test_the_one_in_hand_goes_too_when_another_is_about_to_be_taken(tmp_path: Path) -> None:
     held = held_with(tmp_path, 100, 150)
-    assert held.make_room(1 << 40, conversation_id=1) == nbytes_of(held, 2)
+    assert nbytes_of(held, 2) == held.make_room(1 << 40, conversation_id=1)
     assert held.in_hand is None
     assert in_memory(held, 1, 2) == [1]
     assert holds_exactly(taken(held, 2), text(150))
@@ -189,11 +186,11 @@ def test_a_stop_on_the_way_to_the_disk_leaves_the_sequence_in_memory(tmp_path: P
 def test_a_stop_on_the_way_back_leaves_the_sequence_on_the_disk(tmp_path: Path, call: int) -> None:
     held = held_with(tmp_path, 200, 100)
     held.spill_idle()
-    outside, expected = active_nbytes(), nbytes_of(held, 1)
+    outside = active_nbytes()
     with pytest.raises(Cancelled):
         held.take(1, stop_at(call))
     assert held.in_hand is None and active_nbytes() == outside
-    assert nbytes_of(held, 1) == expected and len(files(tmp_path)) == 1
+    assert in_memory(held, 1, 2) == [2] and len(files(tmp_path)) == 1
     assert holds_exactly(taken(held, 1), text(200))
     assert held.counters == PageCounters(spills=3, restores=3)
 

@@ -115,6 +115,46 @@ def test_what_left_the_context_comes_back_without_being_read(engine: Engine) -> 
     assert np.allclose(logits_behind(engine, common), expected, atol=1e-4)
 
 
+def test_what_left_a_conversation_comes_back_unread_after_both_were_on_disk(engine: Engine) -> None:
+    talk = begin(engine, EXACT)
+    common = len(rendered(engine, TALK))
+    expected = logits_behind(engine, common)
+    engine.settle(asked((*talk[:2], *talk[10:]), EXACT, conversation_id=1))
+    answer(engine, asked(conversation(2), EXACT, conversation_id=2))
+    assert engine._session is not None
+    assert engine._session._held.spill_idle() > 0
+    _, stats = answer(engine, asked((*talk, QUESTION), EXACT, conversation_id=1))
+    assert stats.prompt_tokens - stats.reused_tokens < FEW
+    assert np.allclose(logits_behind(engine, common), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("how", ["other pages", "lost", "read again", "forgotten"])
+def test_of_a_conversation_that_is_read_anew_nothing_that_left_it_stays_on_disk(
+    engine: Engine, tmp_path: Path, how: str
+) -> None:
+    talk = begin(engine)
+    rest = (*talk[:2], *talk[10:])
+    engine.settle(asked(rest, conversation_id=1))
+    assert len(list(tmp_path.rglob("*.pages"))) == 1
+    if how == "read again":
+        list(engine.rebuild(CancelToken()))
+    elif how == "forgotten":
+        engine.forget(1)
+    elif how == "lost":
+        answer(engine, asked(conversation(2), conversation_id=2))
+        assert engine._session is not None
+        engine._session._held.spill_idle()
+        max(tmp_path.rglob("*.pages"), key=lambda path: int(path.stem)).write_bytes(b"")
+        answer(engine, asked((*rest, QUESTION), conversation_id=1))
+    else:
+        kv = KVSpec.parse("4; page=128, group=32")
+        _, stats = answer(engine, asked((*rest, QUESTION), kv, conversation_id=1))
+        assert stats.reused_tokens == 0
+    assert list(tmp_path.rglob("*.pages")) == []
+    _, stats = answer(engine, asked((*talk, QUESTION), conversation_id=1))
+    assert stats.completion_tokens == SHORT.max_tokens
+
+
 def test_a_summary_is_read_into_the_gap_with_the_next_reply(engine: Engine) -> None:
     talk = begin(engine)
     summary = "They counted."
