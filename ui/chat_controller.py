@@ -272,7 +272,8 @@ class ChatController(QObject):
         self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
         notes = (context_note(use, self._profile.value), self._engine.background)
-        self._composer.set_context(use.read_tokens, use.limit_tokens, " ".join(filter(None, notes)))
+        if use.read_tokens is not None or not self.session.is_streaming:  # what grows is always to be counted
+            self._composer.set_context(use.read_tokens, use.limit_tokens, " ".join(filter(None, notes)))
         self._composer.set_busy(self.session.is_streaming)
         self._review_refusal(use)
         self.refused.refresh()

@@ -9,7 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.ledger.actions import back_to
 from app.ledger.context import ConversationContext
-from app.ledger.left_out import left_out_runs
+from app.ledger.left_out import left_out_documents, left_out_runs
 from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows
 from app.reply_settings import ReplySettings
 from app.segment_progress import ReadingProgress
@@ -169,7 +169,7 @@ class ConversationSession(QObject):
     def _show_context(self) -> None:
         """Bring the context in line with the path, and what is shown with it."""
         self.context = ConversationContext.of(self.messages, self.context.rows)
-        self._view.show_left_out(left_out_runs(self.context))
+        self._view.show_left_out(left_out_runs(self.context), left_out_documents(self.context))
         self.context_changed.emit()
 
     def regenerate(self, message_id: int, settings: ReplySettings) -> None:

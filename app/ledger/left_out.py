@@ -1,7 +1,8 @@
-"""Where in a conversation turns are that the model no longer reads itself."""
+"""Where in a conversation turns and documents are that the model no longer reads themselves."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -38,6 +39,13 @@ def left_out_runs(context: ConversationContext) -> tuple[LeftOutRun, ...]:
             key = summary.key if summary is not None else message_key(messages[0].id)
             runs.append(LeftOutRun(key, len(messages), below, summary))
     return tuple(runs)
+
+
+def left_out_documents(context: ConversationContext) -> Mapping[int, SpanState]:
+    """Return what became of the documents, by their ids, that are left out or summarized apart from their turn."""
+    states = dict.fromkeys(context.standing.dropped_documents, SpanState.DROPPED)
+    states |= dict.fromkeys(context.standing.document_summaries, SpanState.SUMMARIZED)
+    return {context.items.documents[key].id: state for key, state in states.items()}
 
 
 def _standing(turn: Turn) -> tuple[SpanState, Summary | None]:

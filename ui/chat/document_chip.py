@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.documents.encodings import ENCODINGS, encoding_label
+from app.ledger.context import SpanState
 from app.store.records import Attachment
 from ui.chat.attachments import AttachmentChip, ChipState, size_text
 from ui.chat.buttons import IconButton
@@ -34,22 +35,30 @@ class SentDocument(QFrame):
         super().__init__(parent)
         self.setProperty("kind", "row")
         self.setToolTip(plain_tip(attachment.source))
+        self._attachment = attachment
         title = ElidedLabel(attachment.title, _MAX_TITLE_WIDTH)
-        size = size_text(attachment)
-        detail = ElidedLabel(size, _MAX_TITLE_WIDTH)
-        detail.setProperty("kind", "faint")
+        self._detail = ElidedLabel("", _MAX_TITLE_WIDTH)
+        self._detail.setProperty("kind", "faint")
         self._icon = QLabel()
-        self.setAccessibleName(f"Document: {attachment.title}, {size}")
         words = QVBoxLayout()
         words.setSpacing(1)
         words.addWidget(title)
-        words.addWidget(detail)
+        words.addWidget(self._detail)
         row = QHBoxLayout(self)
         row.setContentsMargins(11, 7, 13, 7)
         row.setSpacing(9)
         row.addWidget(self._icon)
         row.addLayout(words)
+        self.show_state(SpanState.IN_CONTEXT)
         self.restyle()
+
+    def show_state(self, state: SpanState) -> None:
+        """Say beside its size where the model does not read the document itself."""
+        detail = size_text(self._attachment)
+        if state is not SpanState.IN_CONTEXT:
+            detail = f"{detail} · {state.value}"
+        self._detail.setText(detail)
+        self.setAccessibleName(f"Document: {self._attachment.title}, {detail}")
 
     def restyle(self) -> None:
         """Take the theme's colours of now."""

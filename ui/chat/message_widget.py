@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QEvent, QObject, QPoint, Qt, Signal
 from PySide6.QtGui import QEnterEvent, QKeyEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QWidget
 
+from app.ledger.context import SpanState
 from app.store.records import Message
 from ui.chat.buttons import ActionBar, CopyButton, IconButton
 from ui.markdown.style import MarkdownStyle
@@ -127,6 +130,9 @@ class MessageWidget(QWidget):
     def set_latest(self, is_latest: bool) -> None:
         """Keep the actions in sight on the newest message."""
         self.action_bar.set_pinned(is_latest)
+
+    def show_documents(self, states: Mapping[int, SpanState]) -> None:
+        """Say of documents, by their ids, where the model does not read them themselves."""
 
     def set_actions_enabled(self, is_enabled: bool) -> None:
         """Allow what would change the conversation, or not while a reply is written."""

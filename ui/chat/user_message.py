@@ -1,24 +1,26 @@
-"""A message of the user: attachments, text in a bubble, and the editor that changes it."""
+"""A message of the user: its documents, and its text in a bubble or in the editor that changes it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent, QTextBlockFormat, QTextCursor
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QPushButton, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from app.ledger.context import SpanState
 from app.store.records import Message
 from ui.chat.buttons import IconButton
 from ui.chat.document_chip import SentDocument
 from ui.chat.flow_layout import FlowLayout
+from ui.chat.message_editor import MessageEditor
 from ui.chat.message_widget import MessageWidget
-from ui.chat.prompt_edit import PromptEdit
 from ui.chat.text_view import TextView
 from ui.markdown.style import MarkdownStyle
 from ui.theme import Theme
 
 _SHOWN_CHARS = 2_400
 _SHOWN_LINES = 24
-_MAX_EDIT_LINES = 16
 _LINK_PADDING = 5
 
 
@@ -39,7 +41,7 @@ class UserMessage(MessageWidget):
         self._bubble.view.link_activated.connect(self.link_activated)
         self._bubble.view.drag_moved.connect(self.drag_moved)
         self._editor: MessageEditor | None = None
-        self._documents = [SentDocument(attachment) for attachment in message.attachments]
+        self._documents = {each.id: SentDocument(each) for each in message.attachments}
         self._edit = IconButton("edit", "Edit message", quiet=True)
         self._edit.clicked.connect(lambda: self.start_editing())
         self.action_bar.add(self._edit)
@@ -72,8 +74,12 @@ class UserMessage(MessageWidget):
     def apply_style(self, style: MarkdownStyle) -> None:  # noqa: D102
         super().apply_style(style)
         self._bubble.apply_style(style)
-        for document in self._documents:
+        for document in self._documents.values():
             document.restyle()
+
+    def show_documents(self, states: Mapping[int, SpanState]) -> None:  # noqa: D102
+        for document_id, document in self._documents.items():
+            document.show_state(states.get(document_id, SpanState.IN_CONTEXT))
 
     @property
     def unsent_edit(self) -> str | None:
@@ -117,7 +123,7 @@ class UserMessage(MessageWidget):
     def _document_row(self) -> QWidget:
         row = QWidget(self)
         layout = FlowLayout(row, spacing=8, align_end=True)
-        for document in self._documents:
+        for document in self._documents.values():
             layout.addWidget(document)
         return row
 
@@ -223,70 +229,6 @@ class Bubble(QWidget):
         self._more = None
         self.view.setFocus()
         self._show(self._text)
-
-
-class MessageEditor(QFrame):
-    """The text of a sent message, to be changed and sent as a new version.
-
-    Signals:
-        saved: send this text.
-        cancelled: leave everything as it was.
-    """
-
-    saved = Signal(str)
-    cancelled = Signal()
-
-    def __init__(
-        self, text: str, style: MarkdownStyle, *, allow_empty: bool, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
-        self._allow_empty = allow_empty
-        self._is_sending_enabled = True
-        self.setProperty("kind", "card")
-        self.edit = PromptEdit("Edit message", _MAX_EDIT_LINES, self, keeps_escape=True)
-        self.edit.setFont(style.font)
-        self.edit.set_text(text)
-        note = QLabel("The old version stays; you can go back to it.", wordWrap=True)
-        note.setProperty("kind", "faint")
-        self._cancel = QPushButton("Cancel")
-        self._save = QPushButton("Save && send")
-        self._save.setProperty("kind", "primary")
-        self._save.setAccessibleName("Save and send")
-        self._cancel.clicked.connect(self.cancelled)
-        self._save.clicked.connect(self._send)
-        self.edit.enter_pressed.connect(self._send)
-        self.edit.escape_pressed.connect(self.cancelled)
-        self.edit.edited.connect(self._update)
-        buttons = QHBoxLayout()
-        buttons.addWidget(note, 1)
-        buttons.addWidget(self._cancel)
-        buttons.addWidget(self._save)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(14, 12, 12, 12)
-        column.setSpacing(10)
-        column.addWidget(self.edit)
-        column.addLayout(buttons)
-        self._update()
-
-    @property
-    def focus_stops(self) -> list[QWidget]:
-        """Text and buttons, in order."""
-        return [self.edit, self._cancel, self._save]
-
-    def set_sending_enabled(self, is_enabled: bool) -> None:
-        """Allow sending, or not while a reply is written."""
-        self._is_sending_enabled = is_enabled
-        self._update()
-
-    def _can_send(self) -> bool:
-        return self._is_sending_enabled and (self._allow_empty or bool(self.edit.toPlainText().strip()))
-
-    def _update(self) -> None:
-        self._save.setEnabled(self._can_send())
-
-    def _send(self) -> None:
-        if self._can_send():
-            self.saved.emit(self.edit.toPlainText())
 
 
 def _beginning(text: str) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from app.ledger.context import SpanState
 from app.ledger.left_out import LeftOutRun
 from app.segment_progress import ReadingProgress
 from app.store.records import Message, Role
@@ -57,6 +58,7 @@ class ChatView(QWidget):
         self._earlier.hide()
         self._runs: dict[int | None, LeftOutRun] = {}
         self._lines: dict[str, ContextLine] = {}
+        self._documents: Mapping[int, SpanState] = {}
         self.scroller = ConversationScroller(self._earlier, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -79,12 +81,15 @@ class ChatView(QWidget):
         for widget in self._widgets:
             widget.set_actions_enabled(is_enabled)
 
-    def show_left_out(self, runs: Sequence[LeftOutRun]) -> None:
-        """Draw a line below messages that the model no longer reads itself.
+    def show_left_out(self, runs: Sequence[LeftOutRun], documents: Mapping[int, SpanState]) -> None:
+        """Draw a line below messages that the model no longer reads itself, and say so of documents by id.
 
         Holds for messages that are shown later, too.
         """
         self._runs = {run.below_id: run for run in runs}
+        self._documents = documents
+        for widget in self._widgets:
+            widget.show_documents(documents)
         self._draw_lines()
 
     def _make_line(self, run: LeftOutRun) -> ContextLine:
@@ -158,6 +163,7 @@ class ChatView(QWidget):
         if message.role is Role.USER:
             widget = UserMessage(message, self._style_now)
             widget.edit_requested.connect(self.edit_requested)
+            widget.show_documents(self._documents)
         else:
             widget = ReplyMessage(message, self._style_now)
             widget.regenerate_requested.connect(self.regenerate_requested)

@@ -17,9 +17,9 @@ from app.store.records import Attachment, Message, MessageState
 from engine.events import PrefillProgress
 from tests.ui.chat.conftest import ANSWER, conversation, reply, user
 from ui.chat.code_block import CodeBlock, CodeText
+from ui.chat.message_editor import MessageEditor
 from ui.chat.message_widget import MessageWidget
 from ui.chat.text_view import TextView
-from ui.chat.user_message import MessageEditor
 from ui.chat.view import ChatView
 from ui.theme import Theme
 
