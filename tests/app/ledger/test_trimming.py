@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from app.document_prompt import without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import LedgerRows, Summary, SummaryState
 from app.ledger.run import Run, run_text
@@ -265,6 +266,22 @@ def test_whole_turns_go_until_it_is_short_enough_or_all_are_gone_that_may(
         most_tokens = most_summary_tokens(BY_CHARACTER.run(context, run))
         assert len(stand_ins[run.covers].text) <= most_tokens + len("word ")
         assert run.covers == tuple(key for index in run.turns for key in context.turns[index].keys)
+
+
+@given(contexts(), st.integers(0, 3000))
+def test_a_summary_is_written_of_all_that_it_replaces_and_of_nothing_else(
+    context: ConversationContext, most: int
+) -> None:
+    assume(context.turns[-1].is_pending)
+    plan = trim(context, most)
+    for run in plan.runs if plan is not None else ():
+        text = run_text(context, run)
+        own = [message for message in text.messages[text.first :] if message.content]
+        taken_in = [each.key for message in own for each in message.documents]
+        assert sorted(taken_in) == sorted(run.merged)
+        words = [without_documents(message.content, message.documents) for message in own]
+        released = [context.turns[index] for index in run.turns if context.turns[index].state is READ]
+        assert "".join(words) == "".join(each.text for turn in released for each in turn.messages)
 
 
 @given(contexts(), st.integers(0, 3000), st.integers(0, 500))
