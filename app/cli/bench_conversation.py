@@ -83,7 +83,7 @@ def conversation(
     finally:  # a reader that went away costs the report, not the files
         write_files({csv_file: lambda: csv_content(csv_rows(result)), picture: lambda: _drawn(result)})
     click.echo(f"\nWritten: {csv_file}, {picture}")
-    if any(held.run.num_answered < turns for held in result.conversations):
+    if any(held.run.num_answered < len(held.run.turns) for held in result.conversations):
         raise OctavoError("Not every turn was answered.")
 
 

@@ -136,7 +136,17 @@ def test_a_disk_that_is_full_leaves_the_former_file_and_no_torn_one(tmp_path: Pa
     assert [path.read_text() for path in tmp_path.iterdir()] == ["former"]
 
 
-@pytest.mark.parametrize("command", [["kv", "--csv"], ["kv", "--picture"], ["decode", "--csv"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["kv", "--csv"],
+        ["kv", "--picture"],
+        ["decode", "--csv"],
+        ["trim", "--picture"],
+        ["conversation", "--document", "paper.txt", "--csv"],
+        ["conversation", "--document", "paper.txt", "--picture"],
+    ],
+)
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
