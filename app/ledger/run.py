@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from app.document_prompt import Passage, chat_message, without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import Summary
 from engine.errors import OctavoError
-from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
 
 
@@ -57,22 +56,24 @@ class RunText:
 def run_text(context: ConversationContext, run: Run) -> RunText:
     """Return where a run stands in the messages of its context.
 
-    Summaries at the heads of its messages that it does not take in stay what they are, and are left away.
+    Summaries of turns at the heads of its messages that it does not take in stay what they are, and are left
+    away.
     """
     messages, covers = context.messages, set(run.covers)
+    staying = {each.key for each in context.standing.turn_summaries.values()} - run.merged
     own = [index for index, message in enumerate(messages) if message.key in covers]
     first, stop = own[0], own[-1] + 1
-    inside = (_with_merged(message, run.merged) for message in messages[first:stop])
-    behind = filter(None, (_merged_head(message, run.merged) for message in messages[stop : stop + 1]))
-    return RunText((*messages[:first], *inside, *behind), first, run.covers, len(run.turns))
+    inside = (_without(message, staying) for message in messages[first:stop])
+    behind = (_head(_without(message, staying), run.merged) for message in messages[stop : stop + 1])
+    return RunText((*messages[:first], *inside, *filter(None, behind)), first, run.covers, len(run.turns))
 
 
-def _with_merged(message: ChatMessage, merged: frozenset[str]) -> ChatMessage:
-    """Return a message with its documents, and of the summaries at its head only these.
+def _without(message: ChatMessage, summaries: Collection[str]) -> ChatMessage:
+    """Return a message without some of the summaries in it.
 
-    One that had others loses its key, which promises the words.
+    One that had any loses its key, which promises the words.
     """
-    kept = [each for each in message.documents if each.kind is not SpanKind.SUMMARY or each.key in merged]
+    kept = [each for each in message.documents if each.key not in summaries]
     if len(kept) == len(message.documents):
         return message
     passages = [
@@ -82,9 +83,8 @@ def _with_merged(message: ChatMessage, merged: frozenset[str]) -> ChatMessage:
     return chat_message(message.role, words, passages)
 
 
-def _merged_head(message: ChatMessage, merged: frozenset[str]) -> ChatMessage | None:
+def _head(message: ChatMessage, merged: frozenset[str]) -> ChatMessage | None:
     """Return a message up to the last of these summaries at its head, None where there is none."""
-    message = _with_merged(message, merged)
     stop = max((each.stop for each in message.documents if each.key in merged), default=0)
     return _cut(message, stop) if stop else None
 

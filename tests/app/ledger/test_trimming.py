@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from app.document_prompt import without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import LedgerRows, Summary, SummaryState
-from app.ledger.run import Run, run_text
+from app.ledger.run import Run, run_text, text_of
 from app.ledger.summary_request import most_summary_tokens
 from app.ledger.trimming import TokenMeasure, TrimPlan, filler, find_runs, plan_trim, release_order
 from engine.context_usage import SpanUsage
 from engine.kv.page_map import SpanKind
-from tests.app.ledger.paths import OWLS, answer, question, rows, summary
+from tests.app.ledger.paths import OWLS, answer, question, rows, summary, turns
 
 READ, SUMMARIZED, DROPPED = SpanState.IN_CONTEXT, SpanState.SUMMARIZED, SpanState.DROPPED
 
@@ -125,6 +125,16 @@ def test_a_summary_that_stays_is_not_summarized_again_with_the_turn_that_it_stan
     assert "It stays." in next(each for each in context.messages if each.key == keys(3)[0]).content
     text = run_text(context, run)
     assert [message.content for message in text.messages[text.first :]] == ["qqqqq", "aaaaa"]
+
+
+def test_a_summary_in_the_place_of_a_document_is_summarized_with_its_turn() -> None:
+    stored = rows(summary(1, "a7", text="They hunt by ear."), summary(2, "m1", "m2", text="It stays."))
+    path = [*turns(1), question(3, "And?", OWLS), answer(4), *turns(3)[4:]]
+    context = ConversationContext.of(path, stored)
+    for text in (run_text(context, find_runs(context, {1})[0]), text_of(context, "m4")):
+        content = text.messages[text.first].content
+        assert "They hunt by ear." in content and content.endswith("And?")
+    assert "It stays." not in content  # by hand it is not taken in
 
 
 def test_a_trim_stops_as_soon_as_enough_is_released() -> None:
