@@ -58,8 +58,9 @@ def test_the_starter_goes_on_behind_a_trim_as_if_all_had_been_read_again(
     starter_gguf: Path, backend: Backend
 ) -> None:
     texts = {"constitution": all_texts()["constitution"]}
-    plan = TrimBenchPlan(num_tokens=1500, continuation_tokens=120, num_turns=2, long_run_tokens=700)
+    plan = TrimBenchPlan(num_tokens=1200, continuation_tokens=120, num_turns=2, long_run_tokens=700)
     result = bench_trim(starter_gguf, texts, plan, lambda stage: None)
     require_whole(result, plan)
-    assert result.texts[0].perplexity.excess < 0.05
-    assert result.texts[0].perplexity.whole < 50
+    perplexity = result.texts[0].perplexity
+    assert abs(perplexity.excess) < 0.2  # of a wrong position or mask it is many times as much
+    assert perplexity.read_again < 20
