@@ -161,6 +161,7 @@ class ContextWork:
                 self._told.guard_acted.emit(event)
             case CacheChanged():
                 self._held.take(conversation_id, event)
+        self._held.changed()
 
     def _lacks_positions(self, due: _Due) -> bool:
         """Return whether the conversation in hand is to be read again before its next turn."""

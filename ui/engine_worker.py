@@ -78,6 +78,12 @@ class EngineWorker(QThread):
         """Queue a request, which `stop` ends or only `cancel_all`; None ends the thread."""
         self._requests.put(priority, run, is_stoppable=is_stoppable)
 
+    def _tell_soon(self) -> None:
+        """Have told what is watched from now on; what is done in the background does so by itself."""
+        self._requests.put(
+            Priority.CONTROL, lambda cancel: self._held.changed(), is_stoppable=False, can_wait=True
+        )
+
     def want_kv(self, kv: KVSpec) -> None:
         """Have the cache brought to a precision; of several wishes the last one counts."""
         self.wanted_kv = kv
@@ -97,13 +103,13 @@ class EngineWorker(QThread):
         """Have the pages told when they change, or no longer."""
         self._held.watch_pages(watches)
         if watches:
-            self.put(Priority.CONTROL, lambda cancel: self._held.changed(), is_stoppable=False)
+            self._tell_soon()
 
     def watch_context(self, watches: bool) -> None:
         """Have told what the parts of the context take when that changes, or no longer."""
         self._held.watch_context(watches)
         if watches:
-            self.put(Priority.CONTROL, lambda cancel: self._held.changed(), is_stoppable=False)
+            self._tell_soon()
 
     def stop(self) -> None:
         """Cancel what the user can stop, whether it runs or waits."""

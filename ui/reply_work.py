@@ -80,7 +80,11 @@ class ReplyWork:
 
     def _follow(self, conversation_id: int, events: Iterator[ReplyEvent]) -> Message | None:
         message: Message | None = None
+        is_summarizing = False
         for event in events:
+            was_summarizing, is_summarizing = is_summarizing, isinstance(event, SummaryProgress)
+            if was_summarizing and not is_summarizing:
+                self._told.summary_progress.emit(conversation_id, None)
             match event:
                 case ReplyStarted(message):
                     self._told.reply_started.emit(message)

@@ -21,7 +21,7 @@ class Priority(enum.IntEnum):
     CONTROL = 0
     USER = 1
     BACKGROUND = 2
-    """Done when nothing else is there, and cancelled by whatever comes; its owner puts it again."""
+    """Done when nothing else is there, and cancelled by whatever cannot wait; its owner puts it again."""
 
 
 @dataclass(order=True)
@@ -55,14 +55,14 @@ class RequestQueue:
         """Return how many requests wait."""
         return self._waiting.qsize()
 
-    def put(self, priority: Priority, run: Run | None, *, is_stoppable: bool) -> None:
+    def put(self, priority: Priority, run: Run | None, *, is_stoppable: bool, can_wait: bool = False) -> None:
         """Queue a request, which `stop` ends or only `cancel_all`.
 
-        What is done in the background is cancelled by every other request.
+        What is done in the background is cancelled by every other request, but for those that can wait.
         """
         request = Request(priority, next(self._numbers), run, CancelToken())
         with self._lock:
-            if priority is not Priority.BACKGROUND:
+            if priority is not Priority.BACKGROUND and not can_wait:
                 self._cancel(lambda pending: pending.priority is Priority.BACKGROUND)
             self._pending[request.cancel] = _Pending(priority, is_stoppable)
         self._waiting.put(request)

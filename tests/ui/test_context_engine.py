@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
 from engine.cancel import CancelToken
 from engine.context_usage import ContextUsage
+from engine.events import PrefillProgress
 from engine.sampling import SamplingParams
 from tests.engine.small_engine import FOUR, SHORT, write_small_model
 from ui.context_work import PREPARING, REBUILDING
@@ -170,11 +172,8 @@ def test_what_is_prepared_is_begun_again_after_a_short_request(
 ) -> None:
     question = talk(store, 4)
     order = Order(engine)
-    at_fifth_step(engine, order, lambda: engine.watch_pages(True))
-    with (
-        qtbot.waitSignal(engine.pages_changed, timeout=WAIT_MS),
-        qtbot.waitSignal(engine.ledger_changed, timeout=WAIT_MS),
-    ):
+    at_fifth_step(engine, order, lambda: engine.settle(question.conversation_id, SUMMARIZING))
+    with qtbot.waitSignal(engine.ledger_changed, timeout=WAIT_MS):
         engine.reply(question.conversation_id, question.id, SUMMARIZING)
     quiet = [event for event in order.events if event.startswith("background")]
     assert quiet[:3] == [f"background {PREPARING}", "background ", f"background {PREPARING}"]
@@ -213,6 +212,35 @@ def test_nothing_is_prepared_for_a_conversation_that_was_deleted_meanwhile(
     store.undo_delete(question.conversation_id)
     assert store.ledger(question.conversation_id).summaries == ()
     assert failures == []
+
+
+def test_a_summary_that_a_reply_waits_for_is_told_to_have_ended_before_the_reply_is_read(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore
+) -> None:
+    told: list[object] = []
+    direct = Qt.ConnectionType.DirectConnection
+    engine._worker.told.summary_progress.connect(lambda _, progress: told.append(progress), direct)
+    engine._worker.told.prefill_progress.connect(lambda _, progress: told.append(progress), direct)
+    answer(qtbot, engine, talk(store, 5), SUMMARIZING)
+    kinds = [kind for kind, _ in groupby(told, key=type)]
+    assert kinds.index(SummaryProgress) < kinds.index(type(None)) < kinds.index(PrefillProgress)
+
+
+def test_work_in_the_background_goes_on_when_somebody_looks_at_the_context(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore
+) -> None:
+    begun: list[str] = []
+
+    def look(words: str) -> None:
+        begun.append(words)
+        if words:
+            engine.watch_context(True)
+
+    engine._worker.told.background_changed.connect(look, Qt.ConnectionType.DirectConnection)
+    with qtbot.waitSignal(engine.ledger_changed, timeout=WAIT_MS):
+        answer(qtbot, engine, talk(store, 4), SUMMARIZING)
+    qtbot.waitUntil(lambda: not engine._worker._requests._pending, timeout=WAIT_MS)
+    assert begun == [PREPARING, ""]
 
 
 def test_a_turn_is_summarized_on_request_and_its_pages_are_given_back(

@@ -40,6 +40,13 @@ def test_whatever_comes_cancels_what_is_done_in_the_background() -> None:
         assert not take(queue).cancel.cancelled
 
 
+def test_what_can_wait_leaves_what_is_done_in_the_background_to_its_end() -> None:
+    queue = RequestQueue()
+    running = background(queue)
+    queue.put(Priority.CONTROL, lambda cancel: None, is_stoppable=False, can_wait=True)
+    assert not running.cancelled
+
+
 def test_what_is_done_in_the_background_ends_nothing_else() -> None:
     queue = RequestQueue()
     put(queue, Priority.USER)
