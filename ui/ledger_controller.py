@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 
 from app.ledger.actions import drop, pin, restore, together
 from app.ledger.context import ConversationContext
+from app.ledger.entries import LedgerReport
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import ContextChange, LedgerRows
 from app.ledger.report import ledger_report
@@ -18,7 +19,7 @@ from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
 from ui.inspector.context.actions import Hindrances, LedgerAction
 from ui.inspector.context.panel import ContextPanel
-from ui.inspector.context.words import cost_sentence
+from ui.inspector.context.words import cost_sentence, overfull_sentence
 from ui.ledger_counts import LedgerCounts
 from ui.live_precision import LivePrecision, Reread
 from ui.profiles.current import CurrentProfile
@@ -66,11 +67,14 @@ class LedgerController(QObject):
         self._connect_panel()
         self._connect_engine()
         self._session.opened.connect(self._on_opened)
+        self._soon = QTimer(self)
+        self._soon.setSingleShot(True)
+        self._soon.setInterval(0)
+        self._soon.timeout.connect(self.refresh)
         self._session.context_changed.connect(self.refresh)
+        for changed in (chat.counts.counted, profile.changed, settings.changed):
+            changed.connect(self._soon.start)  # several come at once, as when a conversation is opened
         chat.stream.busy_changed.connect(self._show_hindrances)
-        chat.counts.counted.connect(self.refresh)
-        profile.changed.connect(self.refresh)
-        settings.changed.connect(self.refresh)
         self._show_hindrances()
 
     def _connect_panel(self) -> None:
@@ -96,29 +100,27 @@ class LedgerController(QObject):
         """Show the context of the open conversation, if somebody looks."""
         if not self._panel.isVisible():
             return
-        context = self._session.context
         whose, usage = self._usage
         is_open = whose == self._session.conversation_id
-        system_prompt = self._settings.value.system_prompt
-        self._counts.follow(context, system_prompt)
-        report = ledger_report(
-            context,
-            system_prompt,
-            usage if is_open else None,
-            self._counts.known,
-            around_tokens=self._around_tokens(system_prompt),
-            limit_tokens=self._limit_tokens(),
-        )
+        report = self._report(self._session.context, usage if is_open else None)
         self._panel.show_report(report, is_other_held=usage is not None and not is_open)
         self._show_hindrances()
         self._show_reread()
 
-    def _around_tokens(self, system_prompt: str) -> int:
-        loaded = self._engine.loaded
-        if loaded is None:
-            return 0
-        num_messages = len(self._session.context.messages)
-        return loaded.template.around(num_messages, bool(system_prompt.strip()))
+    def _report(self, context: ConversationContext, usage: ContextUsage | None) -> LedgerReport:
+        system_prompt, loaded = self._settings.value.system_prompt, self._engine.loaded
+        self._counts.follow(context, system_prompt)
+        around = 0
+        if loaded is not None:
+            around = loaded.template.around(len(context.messages), bool(system_prompt.strip()))
+        return ledger_report(
+            context,
+            system_prompt,
+            usage,
+            self._counts.known,
+            around_tokens=around,
+            limit_tokens=self._limit_tokens(),
+        )
 
     def _limit_tokens(self) -> int | None:
         loaded, profile = self._engine.loaded, self._profile.value
@@ -180,7 +182,7 @@ class LedgerController(QObject):
 
     def _on_opened(self) -> None:
         self._show_progress()
-        self.refresh()
+        self._soon.start()
 
     def _on_usage(self, conversation_id: int, usage: ContextUsage | None) -> None:
         self._usage = conversation_id, usage
@@ -209,4 +211,6 @@ class LedgerController(QObject):
 
     def _on_cost(self, _conversation_id: int, change: ContextChange, tokens: int) -> None:
         if self._priced is not None and change == self._priced[1]:
-            self._panel.show_cost(self._priced[0], cost_sentence(tokens, self._precision.reread.prefill_tps))
+            cost = cost_sentence(tokens, self._precision.reread.prefill_tps)
+            after = self._report(self._session.context.changed(change), None)
+            self._panel.show_cost(self._priced[0], f"{cost} {overfull_sentence(after)}".rstrip())

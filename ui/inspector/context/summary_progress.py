@@ -29,7 +29,7 @@ class SummaryProgressBar(QWidget):
         self._bar.setRange(0, _STEPS)
         stop = QPushButton("Stop")
         stop.setAccessibleName("Stop the summary")
-        stop.setToolTip("Sentences of the text itself stand in its place then")
+        stop.setToolTip("Stops the summary, and the reply that waits for it")
         stop.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         stop.clicked.connect(self.stopped)
         grid = QGridLayout(self)

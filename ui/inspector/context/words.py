@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
 from app.ledger.records import Summary, SummarySource
+from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.wording import format_nbytes
 from ui.reading_time import short_duration
 
@@ -128,6 +129,17 @@ def cost_sentence(tokens: int | None, prefill_tps: float | None) -> str:
         return "Restoring costs nothing: it comes back at once."
     time = f", {short_duration(tokens / prefill_tps)}" if prefill_tps else ""
     return f"Restoring reads {_tokens(tokens)} again with the next message{time}."
+
+
+def overfull_sentence(report: LedgerReport) -> str:
+    """Return that a context has no room for an answer, nothing where it has or that is not known."""
+    tokens, limit = report.tokens, report.limit_tokens
+    if tokens is None or limit is None or tokens + MIN_ANSWER_TOKENS <= limit:
+        return ""
+    return (
+        f"The context then has about {_tokens(tokens)}, too many for its limit of {limit:,}: before the next "
+        "answer old turns have to leave it."
+    )
 
 
 def author_text(summary: Summary) -> str:

@@ -13,6 +13,7 @@ from ui.inspector.context.words import (
     author_text,
     beside_text,
     cost_sentence,
+    overfull_sentence,
     row_sentence,
     takes_text,
     tip_text,
@@ -94,3 +95,12 @@ def test_nothing_is_told_of_figures_that_are_unknown() -> None:
     assert "attention" not in tip_text(bare) and "token" not in tip_text(bare)
     assert row_sentence(SYSTEM).startswith("System prompt, You are a careful assistant., 34 tokens")
     assert row_sentence(summary_row(1, 2, 4)).startswith("Summary, Summary of turns 2 to 3, 124 tokens")
+
+
+def test_a_context_without_room_for_an_answer_is_told_with_its_limit() -> None:
+    full = LedgerReport(tokens=1_010, is_about=True, limit_tokens=1_024)
+    assert plain(overfull_sentence(full)).startswith(
+        "The context then has about 1,010 tokens, too many for its limit of 1,024:"
+    )
+    for tokens, limit in ((500, 1_024), (None, 1_024), (5_000, None)):
+        assert overfull_sentence(LedgerReport(tokens=tokens, limit_tokens=limit)) == ""
