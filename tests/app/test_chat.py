@@ -181,7 +181,7 @@ def test_a_failure_of_the_engine_ends_the_reply_and_leaves_the_engine_usable(
 ) -> None:
     question = ask(store, "Name a bird.")
     with monkeypatch.context() as patch:
-        patch.setattr("engine.generate.Generation._step", fail)
+        patch.setattr("engine.generate.Generation._forward", fail)
         with pytest.raises(ZeroDivisionError):
             list(answer(store, engine, question))
     failed = store.message(store.conversation(question.conversation_id).leaf_id or 0)
