@@ -178,7 +178,6 @@ class TrimPlanner:
             source_tokens=self._source_tokens(text),
             kv=settings.kv,
             conversation_id=self.conversation_id,
-            max_context=settings.max_context,
             repetition_penalty=settings.sampling.repetition_penalty,
             anyway=settings.anyway,
         )

@@ -119,19 +119,21 @@ def _note(reason: str) -> str:
 
 
 def _aside(request: SummaryRequest, instruction: str, loaded: LoadedModel) -> GenerationRequest:
-    """Return what asks the model: the likeliest words, so that asking again gives the same."""
-    context_tokens = min(request.max_context or loaded.info.context_tokens, loaded.info.context_tokens)
+    """Return what asks the model: the likeliest words, so that asking again gives the same.
+
+    The context limit of the conversation is not the aside's: what is over it is held already, and only the
+    instruction and the summary come on top for as long as it is written.
+    """
     sampling = SamplingParams(
         temperature=0,
         repetition_penalty=request.repetition_penalty,
-        max_tokens=most_summary_tokens(request.source_tokens) + note_room_tokens(context_tokens),
+        max_tokens=most_summary_tokens(request.source_tokens) + note_room_tokens(loaded.info.context_tokens),
     )
     return GenerationRequest(
         asking_messages(request, instruction),
         sampling,
         request.kv,
-        request.max_context,
-        request.conversation_id,
+        conversation_id=request.conversation_id,
         anyway=request.anyway,
         is_aside=True,
     )

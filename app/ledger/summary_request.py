@@ -58,7 +58,6 @@ class SummaryRequest:
         source_tokens: tokens of the context that the summary replaces.
         kv: precision of the conversation's cache.
         conversation_id: whose cache holds `messages` already.
-        max_context: tokens of the context at most.
         repetition_penalty: as in `SamplingParams`.
         anyway: whether the user lets it pass that the conversation does not fit.
     """
@@ -70,7 +69,6 @@ class SummaryRequest:
     source_tokens: int
     kv: KVSpec
     conversation_id: int
-    max_context: int | None = None
     repetition_penalty: float = 1.0
     anyway: bool = False
 
