@@ -181,7 +181,9 @@ def test_a_model_that_babbles_is_replaced_by_an_extract_within_its_budget(babbli
 
 
 def test_a_conversation_that_has_no_room_for_the_instruction_gets_an_extract(babbling: Engine) -> None:
-    summary, _ = written(babbling, asked(source_tokens=800, max_context=100))
+    assert babbling.loaded is not None
+    full = ChatMessage("user", "word " * (babbling.loaded.info.context_tokens // 5))
+    summary, _ = written(babbling, asked([full, *TURN[1:]], source_tokens=800))
     assert summary.source is SummarySource.EXTRACT
     assert summary.note.startswith("There was no room to have the model write a summary, so")
 
