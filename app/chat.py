@@ -6,7 +6,7 @@ while it streams without the window's help.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.ledger.asking import due_refusal, with_turn_choices
@@ -155,9 +155,14 @@ class ChatService:
             yield from self._keeper.prepare(*found, planner, cancel)
 
     def summarize(
-        self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
+        self,
+        conversation_id: int,
+        leaf_id: int,
+        keys: Sequence[str],
+        settings: ReplySettings,
+        cancel: CancelToken,
     ) -> Iterator[ContextEvent]:
-        """Put a summary in the place of the turn of a message, or of a document alone, as the user wants.
+        """Put one summary in the place of turns in a row, or of a document alone, as the user wants.
 
         Raises:
             Cancelled: the user stopped it, and nothing has changed.
@@ -165,7 +170,7 @@ class ChatService:
         """
         planner = TrimPlanner(self._engine, conversation_id, settings)
         context = self._context(conversation_id, leaf_id)
-        yield from self._keeper.summarize(context, key, planner, cancel)
+        yield from self._keeper.summarize(context, keys, planner, cancel)
 
     def settle(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> CacheChanged | None:
         """Give back what the model no longer reads; return what is held then, None where nothing changes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from app.chat import ChatService, ContextEvent
@@ -61,10 +61,15 @@ class ContextWork:
     # Asked for.
 
     def summarize(
-        self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
+        self,
+        conversation_id: int,
+        leaf_id: int,
+        keys: Sequence[str],
+        settings: ReplySettings,
+        cancel: CancelToken,
     ) -> None:
         """Write a summary of what the user has named, and give back what it stands for."""
-        events = self._chat.summarize(conversation_id, leaf_id, key, settings, cancel)
+        events = self._chat.summarize(conversation_id, leaf_id, keys, settings, cancel)
         self._follow_asked(conversation_id, events)
         self.settle(conversation_id, settings)
 

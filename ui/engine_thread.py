@@ -116,14 +116,16 @@ class EngineThread(EngineSignals):
         """Have `context_usage_changed` told now and when it changes, or no longer."""
         self._worker.watch_context(watches)
 
-    def summarize(self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings) -> None:
-        """Replace a turn, a document or a summary, named by a `key` of it, by a summary; `stop` ends it.
+    def summarize(
+        self, conversation_id: int, leaf_id: int, keys: tuple[str, ...], settings: ReplySettings
+    ) -> None:
+        """Replace turns in a row, or a document, named by `keys` of them, by one summary; `stop` ends it.
 
         `summary_progress` tells how far it is, `ledger_changed` that it is there.
         """
         self._worker.put(
             Priority.USER,
-            lambda cancel: self._worker.summarize(conversation_id, leaf_id, key, settings, cancel),
+            lambda cancel: self._worker.summarize(conversation_id, leaf_id, keys, settings, cancel),
         )
 
     def settle(self, conversation_id: int, settings: ReplySettings) -> None:

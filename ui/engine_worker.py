@@ -273,11 +273,16 @@ class EngineWorker(QThread):
             self._held.tell()
 
     def summarize(
-        self, conversation_id: int, leaf_id: int, key: str, settings: ReplySettings, cancel: CancelToken
+        self,
+        conversation_id: int,
+        leaf_id: int,
+        keys: tuple[str, ...],
+        settings: ReplySettings,
+        cancel: CancelToken,
     ) -> None:
         """Write a summary that the user asks for."""
         self.state_changed.emit(EngineState.SUMMARIZING)
-        self._context.summarize(conversation_id, leaf_id, key, settings, cancel)
+        self._context.summarize(conversation_id, leaf_id, keys, settings, cancel)
 
     def settle(self, conversation_id: int, settings: ReplySettings) -> None:
         """Give the memory back of what the model no longer reads."""

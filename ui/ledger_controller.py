@@ -13,6 +13,7 @@ from app.ledger.entries import LedgerReport
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import ContextChange, LedgerRows
 from app.ledger.report import ledger_report
+from app.ledger.run import in_a_row
 from engine.context_usage import ContextUsage
 from ui.chat_controller import ChatController
 from ui.engine_state import EngineState
@@ -165,8 +166,8 @@ class LedgerController(QObject):
             self._session.change_context(together(context, keys, _CHANGES[action]))
             return
         self._summarized = whose, context.rows
-        for key in keys:
-            self._engine.summarize(whose, leaf_id, key, self._chat.reply_settings())
+        for row in in_a_row(context, keys):
+            self._engine.summarize(whose, leaf_id, row, self._chat.reply_settings())
 
     def _on_cost_wanted(self, keys: tuple[str, ...]) -> None:
         """Ask what restoring rows costs; without a model only that they will be read can be told."""

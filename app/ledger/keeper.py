@@ -72,17 +72,17 @@ class ContextKeeper:
     def summarize(
         self,
         context: ConversationContext,
-        key: str,
+        keys: Sequence[str],
         planner: TrimPlanner,
         cancel: CancelToken,
     ) -> Generator[SummaryProgress | GuardAction | ContextChanged, None, None]:
-        """Put a summary in the place of the turn of a message, or of a document.
+        """Put a summary in the place of the turns of messages, which follow each other, or of a document.
 
         Raises:
             Cancelled: it was stopped, and nothing has changed.
             OctavoError: the model does not read it, or it waits for its answer.
         """
-        summary = yield from self.written(text_of(context, key), planner, cancel, OnStop.RAISE)
+        summary = yield from self.written(text_of(context, keys), planner, cancel, OnStop.RAISE)
         self._store.add_summary(
             planner.conversation_id, dataclasses.replace(summary, state=SummaryState.USED)
         )

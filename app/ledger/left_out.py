@@ -42,7 +42,7 @@ def left_out_runs(context: ConversationContext) -> tuple[LeftOutRun, ...]:
 
 
 def left_out_documents(context: ConversationContext) -> Mapping[int, SpanState]:
-    """Return what became of the documents, by their ids, that are left out or summarized apart from their turn."""
+    """Return what became of documents, by their ids, that are left out or summarized by themselves."""
     states = dict.fromkeys(context.standing.dropped_documents, SpanState.DROPPED)
     states |= dict.fromkeys(context.standing.document_summaries, SpanState.SUMMARIZED)
     return {context.items.documents[key].id: state for key, state in states.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from app.document_prompt import Passage, chat_message, without_documents
@@ -89,23 +89,43 @@ def _head(message: ChatMessage, merged: frozenset[str]) -> ChatMessage | None:
     return _cut(message, stop) if stop else None
 
 
-def text_of(context: ConversationContext, key: str) -> RunText:
-    """Return what a summary by hand is written of: the turn of a message, or a document alone.
+def in_a_row(context: ConversationContext, keys: Iterable[str]) -> list[tuple[str, ...]]:
+    """Return the keys by what one summary stands for: turns that follow each other, or a document."""
+    found: list[tuple[str, ...]] = []
+    last = None
+    for index, key in sorted(
+        (context.items.turn_of[key], key) for key in keys if key in context.items.turn_of
+    ):
+        is_turn = key in context.turns[index].keys
+        if is_turn and last is not None and index - last == 1:
+            found[-1] = (*found[-1], key)
+        else:
+            found.append((key,))
+        last = index if is_turn else None
+    return found
+
+
+def text_of(context: ConversationContext, keys: Sequence[str]) -> RunText:
+    """Return what a summary by hand is written of: the turns of messages, in a row, or a document alone.
 
     Raises:
         OctavoError: the model does not read it, or it waits for its answer.
     """
-    index = context.items.turn_of.get(key)
-    if index is None:
-        raise OctavoError("This is no longer part of the conversation.")
-    turn = context.turns[index]
-    if turn.state is not SpanState.IN_CONTEXT:
-        raise OctavoError("The model does not read this. Restore it first.")
-    if key not in turn.keys:
-        return _document_text(context, key)
-    if turn.is_pending:
-        raise OctavoError("This turn waits for its answer. Summarize it when it is answered.")
-    return run_text(context, Run((index,), turn.keys))
+    indexes = []
+    for key in keys:
+        index = context.items.turn_of.get(key)
+        if index is None:
+            raise OctavoError("This is no longer part of the conversation.")
+        turn = context.turns[index]
+        if turn.state is not SpanState.IN_CONTEXT:
+            raise OctavoError("The model does not read this. Restore it first.")
+        if key not in turn.keys:
+            return _document_text(context, key)
+        if turn.is_pending:
+            raise OctavoError("This turn waits for its answer. Summarize it when it is answered.")
+        indexes.append(index)
+    covers = tuple(key for index in indexes for key in context.turns[index].keys)
+    return run_text(context, Run(tuple(indexes), covers))
 
 
 def _document_text(context: ConversationContext, key: str) -> RunText:

@@ -426,7 +426,7 @@ def test_nothing_is_prepared_where_a_summary_waits_that_no_question_can_be_made_
         talk.leaf = ended.message
     assert talk.states == [SpanState.IN_CONTEXT] * 5
     last = talk.context.turns[-1].keys[0]
-    list(talk.service.summarize(talk.id, talk.leaf_id, last, SUMMARIZE, CancelToken()))
+    list(talk.service.summarize(talk.id, talk.leaf_id, (last,), SUMMARIZE, CancelToken()))
     assert talk.prepare(dataclasses.replace(SUMMARIZE, trim_at=0.5)) == []
     assert [each.state for each in talk.summaries] == [SummaryState.USED]
 
@@ -460,7 +460,7 @@ def test_a_turn_is_summarized_by_hand_without_the_summaries_before_it(talk: Talk
         talk.ask(letter * 80, ROOMY)
     keys = [turn.keys for turn in talk.context.turns]
     for index in (0, 1):
-        events = list(talk.service.summarize(talk.id, talk.leaf_id, keys[index][1], ROOMY, CancelToken()))
+        events = list(talk.service.summarize(talk.id, talk.leaf_id, (keys[index][1],), ROOMY, CancelToken()))
         assert events[-1] == ContextChanged(talk.id)
     first, second = talk.summaries
     assert (first.covers, second.covers) == (keys[0], keys[1])
@@ -469,7 +469,7 @@ def test_a_turn_is_summarized_by_hand_without_the_summaries_before_it(talk: Talk
     assert talk.states == [SpanState.SUMMARIZED, SpanState.SUMMARIZED, SpanState.IN_CONTEXT]
     for key in keys[0]:
         with pytest.raises(OctavoError, match="The model does not read this"):
-            list(talk.service.summarize(talk.id, talk.leaf_id, key, ROOMY, CancelToken()))
+            list(talk.service.summarize(talk.id, talk.leaf_id, (key,), ROOMY, CancelToken()))
 
 
 def test_a_document_is_summarized_alone(talk: Talk) -> None:
@@ -480,7 +480,7 @@ def test_a_document_is_summarized_alone(talk: Talk) -> None:
     assert isinstance(ended, ReplyEnded)
     talk.leaf = ended.message
     key = f"a{talk.path[0].attachments[1].id}"
-    list(talk.service.summarize(talk.id, talk.leaf_id, key, ROOMY, CancelToken()))
+    list(talk.service.summarize(talk.id, talk.leaf_id, (key,), ROOMY, CancelToken()))
     (summary,) = talk.summaries
     assert summary.covers == (key,)
     assert abs(summary.source_tokens - len("Document: Bats\n\n(End of the document.)\n\n" + bats.text)) <= 3
@@ -497,14 +497,14 @@ def test_a_summary_by_hand_that_is_stopped_changes_nothing_and_a_question_that_w
     cancel = CancelToken()
     key = talk.context.turns[0].keys[0]
     with pytest.raises(Cancelled):
-        for _ in talk.service.summarize(talk.id, talk.leaf_id, key, ROOMY, cancel):
+        for _ in talk.service.summarize(talk.id, talk.leaf_id, (key,), ROOMY, cancel):
             cancel.cancel()
     assert talk.summaries == ()
     waiting = talk.say("And now?")
     with pytest.raises(OctavoError, match="waits for its answer"):
-        list(talk.service.summarize(talk.id, waiting, f"m{waiting}", ROOMY, CancelToken()))
+        list(talk.service.summarize(talk.id, waiting, (f"m{waiting}",), ROOMY, CancelToken()))
     with pytest.raises(OctavoError, match="no longer part"):
-        list(talk.service.summarize(talk.id, waiting, "m999", ROOMY, CancelToken()))
+        list(talk.service.summarize(talk.id, waiting, ("m999",), ROOMY, CancelToken()))
 
 
 def test_what_was_left_out_is_given_back_at_once_and_costs_its_tokens_to_restore(

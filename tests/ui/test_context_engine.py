@@ -254,7 +254,7 @@ def test_a_turn_is_summarized_on_request_and_its_pages_are_given_back(
     engine.summary_progress.connect(lambda whose, told: progress.append(told))
     key = context_of(store, reply).turns[0].keys[0]
     with qtbot.waitSignal(engine.ledger_changed, timeout=WAIT_MS):
-        engine.summarize(reply.conversation_id, reply.id, key, ASKING)
+        engine.summarize(reply.conversation_id, reply.id, (key,), ASKING)
     qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
     assert EngineState.SUMMARIZING in states
     assert progress[-1] is None
@@ -274,7 +274,7 @@ def test_a_summary_that_is_stopped_changes_nothing(
     told: list[object] = []
     engine.ledger_changed.connect(told.append)
     with qtbot.waitSignal(engine.summary_progress, timeout=WAIT_MS, check_params_cb=lambda _, told: not told):
-        engine.summarize(reply.conversation_id, reply.id, key, ASKING)
+        engine.summarize(reply.conversation_id, reply.id, (key,), ASKING)
     qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
     assert told == []
     assert store.ledger(reply.conversation_id).summaries == ()

@@ -106,7 +106,8 @@ def test_summaries_that_were_asked_for_take_the_place_of_their_turns_and_are_und
     def are_read() -> list[bool]:
         return [rows(window)[key].state.is_in_context for key in (first.key, second.key)]
 
-    ask_for(window, LedgerAction.SUMMARIZE, first.key, second.key)
+    ask_for(window, LedgerAction.SUMMARIZE, first.key)
+    ask_for(window, LedgerAction.SUMMARIZE, second.key)
     qtbot.waitUntil(lambda: are_read() == [False, False], timeout=WAIT_MS)
     wait_until_ready(window, qtbot)
     summaries = of_kind(window, EntryKind.SUMMARY)
@@ -125,6 +126,15 @@ def test_summaries_that_were_asked_for_take_the_place_of_their_turns_and_are_und
     undo.trigger()
     assert are_read() == [True, True]
     assert not undo.isEnabled()
+
+
+def test_turns_in_a_row_that_are_chosen_together_become_one_summary(window: MainWindow, qtbot: QtBot) -> None:
+    keys = [turn.key for turn in of_kind(window, EntryKind.TURN)]
+    ask_for(window, LedgerAction.SUMMARIZE, *keys)
+    qtbot.waitUntil(lambda: bool(of_kind(window, EntryKind.SUMMARY)), timeout=WAIT_MS)
+    wait_until_ready(window, qtbot)
+    (summary,) = of_kind(window, EntryKind.SUMMARY)
+    assert [part.key for part in summary.parts] == keys
 
 
 def test_nothing_is_changed_while_a_reply_is_written_nor_shown_of_a_model_that_is_gone(

@@ -131,7 +131,7 @@ def test_a_summary_in_the_place_of_a_document_is_summarized_with_its_turn() -> N
     stored = rows(summary(1, "a7", text="They hunt by ear."), summary(2, "m1", "m2", text="It stays."))
     path = [*turns(1), question(3, "And?", OWLS), answer(4), *turns(3)[4:]]
     context = ConversationContext.of(path, stored)
-    for text in (run_text(context, find_runs(context, {1})[0]), text_of(context, "m4")):
+    for text in (run_text(context, find_runs(context, {1})[0]), text_of(context, ["m4"])):
         content = text.messages[text.first].content
         assert "They hunt by ear." in content and content.endswith("And?")
     assert "It stays." not in content  # by hand it is not taken in

@@ -41,7 +41,7 @@ _TIPS = {
     LedgerAction.PIN: "Keep it in the context when room is made",
     LedgerAction.UNPIN: "Let it leave the context when room is made",
     LedgerAction.DROP: "The model no longer reads it. It stays in the chat, and you can restore it",
-    LedgerAction.SUMMARIZE: "Have the model write a summary that stands in its place",
+    LedgerAction.SUMMARIZE: "Have the model write a summary in its place, one for turns in a row",
     LedgerAction.RESTORE: "Let the model read the original again",
 }
 _KEYS = {
