@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from app.ledger.context import ConversationContext
-from app.ledger.left_out import LeftOutRun, left_out_runs
+from app.ledger.context import ConversationContext, SpanState
+from app.ledger.left_out import LeftOutRun, left_out_documents, left_out_runs
 from app.ledger.records import LedgerRows
-from tests.app.ledger.paths import rows, summary, turns
+from tests.app.ledger.paths import BATS, OWLS, answer, question, rows, summary, turns
 
 
 def runs(stored: LedgerRows) -> tuple[LeftOutRun, ...]:
@@ -32,3 +32,11 @@ def test_turns_that_are_dropped_and_turns_under_a_summary_are_apart() -> None:
 
 def test_there_is_none_while_all_is_read() -> None:
     assert runs(LedgerRows()) == ()
+
+
+def test_documents_of_a_turn_that_is_read_are_told_that_are_not_read_themselves() -> None:
+    path = [question(1, "a", OWLS, BATS), answer(2)]
+    stored = rows(summary(3, "a7"), dropped=["a8"])
+    documents = left_out_documents(ConversationContext.of(path, stored))
+    assert documents == {OWLS.id: SpanState.SUMMARIZED, BATS.id: SpanState.DROPPED}
+    assert left_out_documents(ConversationContext.of(path, rows())) == {}
