@@ -13,11 +13,11 @@ from app.documents.formats import file_filter
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
 from ui.about import AboutDialog
-from ui.background_notices import BackgroundNotices
 from ui.centre_pane import CentrePane
 from ui.chat.drop import DropOverlay
 from ui.chat_controller import ChatController
 from ui.conversations.pane import ConversationPane
+from ui.engine_notices import EngineNotices
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 from ui.guard_notices import GuardNotices
@@ -92,7 +92,7 @@ class MainWindow(QMainWindow):
             self.inspector, self.chat, self.precision, engine, self.profile, settings, notifications, self
         )
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
-        BackgroundNotices(engine, notifications, self)
+        EngineNotices(engine, notifications, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
         DropOverlay(self).dropped.connect(self.chat.add_files)
@@ -143,13 +143,11 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Octavo")
         self.setWindowIcon(app_icon())
         self.setMinimumSize(_MIN_SIZE)
-        for pane in (self.conversations, self.centre, self.inspector):
+        for place, pane in enumerate((self.conversations, self.centre, self.inspector)):
             self._splitter.addWidget(pane)
+            self._splitter.setStretchFactor(place, int(pane is self.centre))
         self._splitter.setHandleWidth(1)
         self._splitter.setChildrenCollapsible(False)
-        self._splitter.setStretchFactor(0, 0)
-        self._splitter.setStretchFactor(1, 1)
-        self._splitter.setStretchFactor(2, 0)
         self.conversations.setMinimumWidth(200)
         self.setCentralWidget(self._splitter)
 
@@ -209,9 +207,6 @@ class MainWindow(QMainWindow):
         self._engine.state_changed.connect(self._on_engine_state)
         self._engine.model_loaded.connect(self._refresh)
         self._engine.model_unloaded.connect(self._refresh)
-        self._engine.failed.connect(
-            lambda failure: self._notifications.error(failure.title, failure.message, failure.details)
-        )
 
     def _refresh(self) -> None:
         """Bring the surroundings in line with the conversation and the engine."""
@@ -276,9 +271,7 @@ class MainWindow(QMainWindow):
     def _stop(self) -> None:
         self.models.stop_loading()
         self.chat.stream.stop()
-        self.precision.stop_rebuild()
-        if self._engine.state is EngineState.SUMMARIZING:
-            self._engine.stop()
+        self._engine.stop()  # what is read again or summarized
 
     def _attach(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Attach documents", "", file_filter())

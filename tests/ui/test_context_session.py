@@ -20,9 +20,9 @@ from engine.cancel import CancelToken
 from engine.sampling import SamplingParams
 from tests.engine.folders import write_folder
 from tests.ui.conftest import WAIT_MS, Desk
-from ui.background_notices import BackgroundNotices
 from ui.context_work import PREPARING
 from ui.conversation_session import ConversationSession
+from ui.engine_notices import EngineNotices
 from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
 from ui.notifications import Notice, Notifications
@@ -247,7 +247,7 @@ def test_reading_again_is_announced_while_it_is_done(window: MainWindow) -> None
     withdrawn: list[str] = []
     notifications.posted.connect(posted.append)
     notifications.withdrawn.connect(withdrawn.append)
-    notices = BackgroundNotices(window._engine, notifications, window)
+    notices = EngineNotices(window._engine, notifications, window)
     window._engine.rebuild_announced.emit(1, 1_234)
     assert "1,234 tokens" in posted[0].message
     assert withdrawn == []

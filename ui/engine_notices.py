@@ -1,4 +1,4 @@
-"""What is said of work that is done between replies, as far as people have to know."""
+"""What is said of the engine's work beside replies, as far as people have to know."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from ui.notifications import Level, Notice, Notifications
 _REBUILD = "rebuild"
 
 
-class BackgroundNotices(QObject):
-    """Announces that a conversation is read again because its positions run out, while that is done."""
+class EngineNotices(QObject):
+    """Says what failed, and that a conversation is read again because its positions run out, while it is."""
 
     def __init__(
         self, engine: EngineThread, notifications: Notifications, parent: QObject | None = None
     ) -> None:
         super().__init__(parent)
         self._notifications = notifications
+        engine.failed.connect(
+            lambda failure: notifications.error(failure.title, failure.message, failure.details)
+        )
         engine.rebuild_announced.connect(self._on_announced)
         engine.background_changed.connect(self._on_background)
 
