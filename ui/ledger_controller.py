@@ -11,10 +11,11 @@ from app.ledger.actions import drop, pin, restore, together
 from app.ledger.context import ConversationContext
 from app.ledger.entries import LedgerReport
 from app.ledger.progress import SummaryProgress
-from app.ledger.records import ContextChange, LedgerRows
+from app.ledger.records import ContextChange, LedgerRows, message_key
 from app.ledger.report import ledger_report
 from app.ledger.run import in_a_row
 from engine.context_usage import ContextUsage
+from engine.kv.page_map import SpanKind
 from ui.chat_controller import ChatController
 from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
@@ -101,12 +102,21 @@ class LedgerController(QObject):
         """Show the context of the open conversation, if somebody looks."""
         if not self._panel.isVisible():
             return
-        whose, usage = self._usage
-        is_open = whose == self._session.conversation_id
+        usage, is_open = self._usage[1], self._is_open_held
         report = self._report(self._session.context, usage if is_open else None)
         self._panel.show_report(report, is_other_held=usage is not None and not is_open)
         self._show_hindrances()
         self._show_reread()
+
+    @property
+    def _is_open_held(self) -> bool:
+        """Whether the engine has the open conversation in hand, in the version that is shown."""
+        whose, usage = self._usage
+        if usage is None or whose != self._session.conversation_id:
+            return False
+        known = {message_key(message.id) for message in self._session.messages}
+        told = {span.key for span in usage.spans if span.kind in (SpanKind.USER, SpanKind.ASSISTANT)}
+        return told - {""} <= known
 
     def _report(self, context: ConversationContext, usage: ContextUsage | None) -> LedgerReport:
         system_prompt, loaded = self._settings.value.system_prompt, self._engine.loaded

@@ -185,3 +185,20 @@ def test_restoring_several_rows_is_undone_at_once(modelless: MainWindow) -> None
     assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.IN_CONTEXT}
     modelless.inspector.context.undo_requested.emit()
     assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.LEFT_OUT}
+
+
+def test_another_version_than_the_one_that_was_read_last_is_an_estimate(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    panel = window.inspector.context
+    first = window.chat.session.messages[0]
+    with qtbot.waitSignal(window._engine.reply_finished, timeout=WAIT_MS):
+        window.view.edit_requested.emit(first.id, "The owls sleep.")
+    wait_until_ready(window, qtbot)
+    qtbot.waitUntil(lambda: not panel._report.is_about, timeout=WAIT_MS)
+
+    window.view.sibling_requested.emit(first.id)
+    assert panel._report.is_about and "version" in panel._words.text() and panel._words.isVisible()
+    edited = next(number for number in window.chat.session.messages[0].siblings if number != first.id)
+    window.view.sibling_requested.emit(edited)
+    assert not panel._report.is_about and not panel._words.isVisible()

@@ -110,6 +110,12 @@ class ConversationScroller(QScrollArea):
         self._move(self.verticalScrollBar().maximum())
         self._update_jump()
 
+    def stay_at(self, widget: QWidget) -> None:
+        """Have the top of a widget of the column in sight, also when what was just put there is laid out."""
+        self._is_following = False
+        self._anchor = _Anchor(widget, -_TOP_MARGIN, widget.height())
+        self._keep_place()
+
     def restyle(self) -> None:
         """Take the theme's colours of now."""
         self._jump.restyle()
@@ -180,7 +186,8 @@ class ConversationScroller(QScrollArea):
         self._is_moving = False
 
     def _update_jump(self) -> None:
-        self._jump.setVisible(not self._is_following)
+        bar = self.verticalScrollBar()
+        self._jump.setVisible(not self._is_following and bar.value() < bar.maximum() - _NEAR_END)
         self._jump.raise_()
 
 

@@ -248,17 +248,16 @@ class ChatView(QWidget):
         self.scroller.restyle()
 
     def _ask_sibling(self, message_id: int) -> None:
-        """Ask for another version; the keyboard goes with it, so that it can go on to the next."""
+        """Ask for another version; it stays in sight and keeps the keyboard, to go on to the next."""
         has_focus = any(widget.versions.has_focus for widget in self._widgets)
         self.sibling_requested.emit(message_id)
-        if not has_focus:
-            return
         while self._pending and self._widget(message_id) is None:
             self._build_one()
         widget = self._widget(message_id)
         if widget is not None:
-            widget.versions.take_focus()
-            self.scroller.ensureWidgetVisible(widget.versions)
+            if has_focus:
+                widget.versions.take_focus()
+            self.scroller.stay_at(widget)
 
     def _widget(self, message_id: int) -> MessageWidget | None:
         return next((widget for widget in self._widgets if widget.message.id == message_id), None)

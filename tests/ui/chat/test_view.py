@@ -344,6 +344,20 @@ def test_an_empty_edit_cannot_be_sent_unless_a_document_goes_with_it(qtbot: QtBo
         assert button(editor, "Save and send").isEnabled() is may_send
 
 
+def test_another_version_of_an_early_message_stays_in_sight(qtbot: QtBot, view: ChatView) -> None:
+    def show(version: int) -> None:
+        later = [reply(number, "word " * 200) for number in range(20, 40)]
+        early = dataclasses.replace(user(version, "Early"), siblings=(2, 5))
+        view.show_messages([reply(1, "word " * 400), early, *later], has_earlier=False)
+
+    view.sibling_requested.connect(show)
+    show(5)
+    settle(qtbot, view)
+    widget_of(view, 5).versions.sibling_requested.emit(2)
+    settle(qtbot, view)
+    qtbot.waitUntil(lambda: 0 <= offset_in_view(view, widget_of(view, 2)) < view.height())
+
+
 def test_versions_are_named_and_asked_for(qtbot: QtBot, view: ChatView) -> None:
     message = dataclasses.replace(reply(5, "second"), siblings=(2, 5, 9))
     view.show_messages([message, reply(6, "only one")], has_earlier=False)

@@ -21,8 +21,8 @@ from ui.plain_text import plain_label
 
 _EMPTY = "The conversation is empty. What you send, and what the model answers, shows here."
 _OTHER = (
-    "The model read another conversation last. It reads this one with the next message; until then the "
-    "tokens are estimates."
+    "The model read another conversation or version last. It takes this one up with the next message; until "
+    "then the tokens are estimates."
 )
 _REBUILD_TIP = "Reads the context again from its beginning, and makes the empty positions free"
 _LIST_HEIGHT = 160
@@ -82,7 +82,7 @@ class ContextPanel(QWidget):
         self._refresh()
 
     def show_report(self, report: LedgerReport, *, is_other_held: bool = False) -> None:
-        """Show the ledger of the open conversation; `is_other_held` where the model read another one last."""
+        """Show the ledger of the open conversation; `is_other_held` where the model read other text last."""
         is_new = report.entries != self._report.entries
         self._report = report
         self._words.setText(_OTHER if is_other_held and report.entries else _EMPTY)
