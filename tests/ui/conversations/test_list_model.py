@@ -21,7 +21,7 @@ NOW = datetime(2026, 3, 29, 0, 30).astimezone()
 def conversation(
     id: int, updated_at: datetime, *, pinned: bool = False, title: str = "Title"
 ) -> Conversation:
-    return Conversation(id, title, updated_at, updated_at, pinned, None, "", None, None)
+    return Conversation(id, title, updated_at, updated_at, pinned, None, "", None)
 
 
 @pytest.mark.parametrize(
