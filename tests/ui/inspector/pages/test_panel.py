@@ -319,6 +319,7 @@ def test_a_row_of_the_card_that_grows_is_not_cut(qtbot: QtBot, panel: PagesPanel
     show(qtbot, panel, page_map(page(0), page(1)))
     point_at(qtbot, panel, 0)
     panel.set_pages(page_map(page(0, pinned=True), page(1)), True)
+    qtbot.waitUntil(lambda: "lost bits" in words(card_of(panel)))
 
     (row,) = [label for label in card_of(panel).findChildren(QLabel) if "lost bits" in label.text()]
     assert row.heightForWidth(row.width()) > row.fontMetrics().lineSpacing()
