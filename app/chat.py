@@ -13,7 +13,8 @@ from app.ledger.asking import due_refusal, with_turn_choices
 from app.ledger.context import ConversationContext
 from app.ledger.keeper import ContextKeeper
 from app.ledger.planning import TrimPlanner
-from app.ledger.preparing import next_trim
+from app.ledger.positions import lacks_positions_after
+from app.ledger.preparing import due_trim, next_trim
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import ContextChange
 from app.ledger.summarizer import Summarizer
@@ -29,7 +30,7 @@ from engine.admission import AdmissionError
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import OctavoError, sentence_of
-from engine.events import CacheChanged, ContextShortened
+from engine.events import CacheChanged, ContextShortened, GenerationEvent
 from engine.guard import GuardAction
 from engine.kv.precision import KVSpec
 
@@ -153,6 +154,33 @@ class ChatService:
         found = next_trim(self._store.path(leaf_id), self._store.ledger(conversation_id), planner)
         if found is not None:
             yield from self._keeper.prepare(*found, planner, cancel)
+
+    def trim_ahead(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
+    ) -> Iterator[ContextEvent]:
+        """Carry out the trim that the next message needs where the model has too few positions behind it.
+
+        For idle time, and to be followed by `read_ahead`, so that the next reply need not read what stays.
+        Nothing is told where nothing is done; what is told last is that the context changed.
+
+        Raises:
+            Cancelled: something else came first, and nothing has changed.
+            ModelError: no model is loaded.
+            StoreError: it could not be saved, and nothing has changed.
+        """
+        planner = TrimPlanner(self._engine, conversation_id, settings)
+        if not planner.may_trim or settings.is_once:
+            return
+        found = due_trim(self._store.path(leaf_id), self._store.ledger(conversation_id), planner)
+        if found is not None and lacks_positions_after(self._engine, planner, *found):
+            yield from self._keeper.trim_ahead(*found, planner, cancel)
+
+    def read_ahead(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
+    ) -> Iterator[GenerationEvent]:
+        """Read what the next reply would have to read beside its question; see `Engine.read_ahead`."""
+        request = settings.request(self._context(conversation_id, leaf_id), conversation_id)
+        return self._engine.read_ahead(request, cancel)
 
     def summarize(
         self,

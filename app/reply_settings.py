@@ -27,6 +27,7 @@ class ReplySettings:
         trim_at: the share of the context beyond which `overflow` is due, room for an answer counted.
         keep_ratio: the share of the context that stays then.
         anyway: whether the user lets a message pass that does not fit into memory or `max_context`.
+        is_once: whether any of this was chosen for one reply, and is no wish for the next.
     """
 
     sampling: SamplingParams
@@ -38,6 +39,7 @@ class ReplySettings:
     trim_at: float = DEFAULT_TRIM_AT
     keep_ratio: float = DEFAULT_KEEP_RATIO
     anyway: bool = False
+    is_once: bool = False
 
     def request(
         self,

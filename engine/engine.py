@@ -18,7 +18,7 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.context_usage import ContextUsage
 from engine.errors import ModelError
-from engine.events import CacheChanged, GenerationEvent, LoadProgress, PrefillProgress
+from engine.events import CacheChanged, GenerationEvent, LoadProgress
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction
 from engine.headroom import headroom_nbytes, taken_nbytes
@@ -216,7 +216,7 @@ class Engine:
         """Return the precision and the figures of the conversation in hand, None where there is none."""
         return None if self._session is None else self._session.held()
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged | GuardAction]:
+    def rebuild(self, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Read the conversation in hand again exactly: lost bits come back. Return how far that is.
 
         While memory is short, other conversations leave it, and pages go to the bits of the settings early.
@@ -227,6 +227,20 @@ class Engine:
             Cancelled: the user stopped it; what was read again until then is held, the rest is forgotten.
         """
         return self._require_session().rebuild(cancel)
+
+    def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Bring the conversation in hand in line with a request's messages and read what it lacks of them.
+
+        Between replies; the messages may end with an answer, and none is written. All behind the first unused
+        position is read again, so that none is unused afterwards; what precedes it stays. Returns how far
+        that is: nothing where another conversation or another branch of it is in hand.
+
+        Raises:
+            ModelError: no model is loaded, or the template refuses the messages in every form.
+            AdmissionError: what it takes cannot be had now.
+            Cancelled: something else comes first; what was read until then is held.
+        """
+        return self._require_session().read_ahead(request, cancel)
 
     def settle(self, request: GenerationRequest) -> CacheChanged | None:
         """Take out of the conversation in hand what a request's messages lack, and give the memory back.
@@ -247,7 +261,7 @@ class Engine:
     def positions_left(self, conversation_id: int) -> int | None:
         """Return how many more tokens the model has positions for, None where nothing is held in memory.
 
-        Text that was taken out leaves its positions unused: `rebuild` brings them back.
+        Text that was taken out leaves its positions unused: `read_ahead` and `rebuild` bring them back.
         """
         return None if self._session is None else self._session.positions_left(conversation_id)
 

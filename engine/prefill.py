@@ -58,6 +58,21 @@ class PromptReader:
             self._read_chunk(head, tokens[done:])
             yield CacheChanged(self._cache.spec, self._cache.usage())
 
+    def read_on(
+        self, tokens: Sequence[int], reused_tokens: int = 0
+    ) -> Iterator[PrefillProgress | CacheChanged]:
+        """Read what the cache lacks of `tokens`, of which it has the first, and tell how far it is.
+
+        Raises:
+            Cancelled: as `read_into`.
+        """
+        cache = self._cache
+        while cache.num_tokens < len(tokens):
+            self._cancel.check()
+            self._read_chunk(cache, tokens[cache.num_tokens :])
+            yield PrefillProgress(cache.num_tokens, len(tokens), reused_tokens)
+            yield CacheChanged(cache.spec, cache.usage())
+
     def _read_chunk(self, cache: SequenceCache, tokens: Sequence[int]) -> None:
         chunk = tokens[: self.chunks.after(cache.num_tokens)]
         started_s = time.perf_counter()
@@ -100,11 +115,7 @@ def read_again(
     yield PrefillProgress(0, len(tokens), 0)
     try:
         with reader.watching():
-            while cache.num_tokens < len(tokens):
-                cancel.check()
-                reader.read_chunk(tokens[cache.num_tokens :])
-                yield PrefillProgress(cache.num_tokens, len(tokens), 0)
-                yield CacheChanged(cache.spec, cache.usage())
+            yield from reader.read_on(tokens)
     except Cancelled:
         reader.align()
         raise

@@ -10,20 +10,19 @@ from engine import telling
 from engine.branching import departure
 from engine.cancel import CancelToken
 from engine.context_usage import ContextUsage
-from engine.events import CacheChanged, GenerationEvent, PrefillProgress
+from engine.events import CacheChanged, GenerationEvent
 from engine.extending import forgetting_broken, settle
 from engine.figures import Phase
-from engine.guard import Guard, GuardAction, GuardStep
+from engine.guard import Guard, GuardAction
 from engine.held import HeldSequences
 from engine.held_context import HeldContext
+from engine.idle_reading import IdleReader
 from engine.kv.cache import SequenceCache
 from engine.kv.page_map import PageMap
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import Model
-from engine.prefill import read_again
 from engine.relief import IdleRelief
-from engine.reply_admission import require_rebuild_fits
 from engine.reply_room import Admitted, ReplyRoom
 from engine.replying import ReplyWriter
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
@@ -49,11 +48,11 @@ class Session:
         self.weights_nbytes = model.weights_nbytes
         self._model = model
         self._loaded = loaded
-        self._guard = guard
         self._held = HeldSequences(spill_folder)
         self._room = ReplyRoom(model, loaded, limits, self._held)
         self._writer = ReplyWriter(model, self._held, self._room, guard, self.publish)
         self._relief = IdleRelief(guard, self._held)
+        self._reader = IdleReader(model, self._held, self._room, guard, self.relieve, self.publish)
         self.publish(Phase.IDLE)
 
     @property
@@ -144,27 +143,13 @@ class Session:
                 return None
         return self._changed(context.cache)
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[PrefillProgress | CacheChanged | GuardAction]:
+    def rebuild(self, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
-        context, conversation_id = self._held.in_hand, self._held.conversation_id
-        if context is None or conversation_id is None:
-            return
-        cache = context.cache
-        room = self._room.of_rebuild(conversation_id)
-        require_rebuild_fits(room, cache.spec, cache.num_tokens, self.limits)
-        try:
-            with forgetting_broken(self._held, conversation_id):
-                self._held.forget_alternatives(conversation_id)
-                if self._guard is None or self._guard.height < GuardStep.LOWER_TIERS:
-                    cache.ease()
-                else:
-                    cache.press(cancel.check)
-                for event in read_again(self._model, cache, cancel):
-                    yield from self.relieve(cancel)
-                    self.publish(Phase.PREFILL)
-                    yield event
-        finally:
-            self.publish(Phase.IDLE)
+        return self._reader.rebuild(cancel)
+
+    def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Do what `Engine.read_ahead` says."""
+        return self._reader.read_ahead(request, cancel)
 
     def context_usage(self) -> ContextUsage | None:
         """Do what `Engine.context_usage` says."""

@@ -54,6 +54,14 @@ class Prompt:
     tokens: list[int]
     spans: tuple[TextSpan, ...]
 
+    @property
+    def said(self) -> Prompt:
+        """What its messages say: all but the marker of the answer that is to come."""
+        last = self.spans[-1] if self.spans else None
+        if last is None or last.title or last.kind is not SpanKind.ASSISTANT:
+            return self
+        return Prompt(self.tokens[: last.start], self.spans[:-1])
+
 
 @dataclass(frozen=True)
 class _Stretch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from app.store.errors import NotFoundError
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
-from engine.events import CacheChanged, PrefillProgress
+from engine.events import CacheChanged, GenerationEvent, PrefillProgress
 from engine.guard import GuardAction
 from ui.engine_signals import EngineSignals
 from ui.held_telling import HeldTelling
@@ -26,15 +27,20 @@ log = logging.getLogger(__name__)
 PREPARING = "Preparing a summary of old turns."
 REBUILDING = "Reading the conversation again."
 
-RebuildEvent = PrefillProgress | CacheChanged | GuardAction
-
 
 @dataclass(frozen=True)
 class _Due:
-    """The conversation that was answered last, and how: it may need something before it is answered again."""
+    """The conversation that was answered last, and how: it may need something before it is answered again.
+
+    Attributes:
+        conversation_id: which one.
+        settings: how it was answered.
+        is_to_read: whether something else came first while it was read again.
+    """
 
     conversation_id: int
     settings: ReplySettings
+    is_to_read: bool = False
 
 
 class ContextWork:
@@ -105,6 +111,8 @@ class ContextWork:
     def make_ready(self, cancel: CancelToken) -> None:
         """Write the summary that the next trim needs, and read again where positions run out.
 
+        Where these are about as many as the context has tokens, that trim is carried out first.
+
         Raises:
             Cancelled: something else came first; it is due still.
         """
@@ -113,7 +121,9 @@ class ContextWork:
             return
         try:
             self._prepare(due, cancel)
-            self._rebuild(due, cancel)
+            if due.is_to_read or self._lacks_positions(due, cancel):
+                due = dataclasses.replace(due, is_to_read=True)
+                self._read_ahead(due, cancel)
         except Cancelled:
             self._due = due
             raise
@@ -124,12 +134,26 @@ class ContextWork:
         leaf_id = self._leaf_id(due.conversation_id)
         if leaf_id is not None:
             events = self._chat.prepare(due.conversation_id, leaf_id, due.settings, cancel)
-            self._follow_quietly(PREPARING, due.conversation_id, events)
+            self._follow_quietly(due.conversation_id, events)
 
-    def _rebuild(self, due: _Due, cancel: CancelToken) -> None:
-        if self._lacks_positions(due):
-            self._told.rebuild_announced.emit(due.conversation_id, self._num_held)
-            self._follow_quietly(REBUILDING, due.conversation_id, self._engine.rebuild(cancel))
+    def _lacks_positions(self, due: _Due, cancel: CancelToken) -> bool:
+        """Return whether the conversation in hand is to be read again before its next turn.
+
+        Where that helps only behind the trim which is due then, the trim is carried out.
+        """
+        conversation_id, leaf_id = due.conversation_id, self._leaf_id(due.conversation_id)
+        if conversation_id != self._held.conversation_id or leaf_id is None:
+            return False
+        if lacks_positions(self._engine, conversation_id, due.settings):
+            return True
+        events = self._chat.trim_ahead(conversation_id, leaf_id, due.settings, cancel)
+        return self._follow_quietly(conversation_id, events)
+
+    def _read_ahead(self, due: _Due, cancel: CancelToken) -> None:
+        leaf_id = self._leaf_id(due.conversation_id)
+        if leaf_id is not None:
+            events = self._chat.read_ahead(due.conversation_id, leaf_id, due.settings, cancel)
+            self._follow_quietly(due.conversation_id, events)
 
     def _follow_asked(self, conversation_id: int, events: Iterator[ContextEvent]) -> None:
         """Follow what the user waits for."""
@@ -142,23 +166,35 @@ class ContextWork:
             self._told.summary_progress.emit(conversation_id, None)
             self._held.tell()
 
-    def _follow_quietly(
-        self, words: str, conversation_id: int, events: Iterator[ContextEvent | RebuildEvent]
-    ) -> None:
-        """Follow what nobody waits for; `words` say what it is, once there is something to do."""
-        is_told = False
+    def _follow_quietly(self, conversation_id: int, events: Iterator[ContextEvent | GenerationEvent]) -> bool:
+        """Follow what nobody waits for, and say what it is; return whether there was something to do."""
+        is_told, words = False, ""
         try:
             for event in events:
-                if not is_told:
-                    is_told = True
-                    self._told.background_changed.emit(words)
+                is_told = True
+                words = words or self._announced(conversation_id, event)
                 self._take(conversation_id, event)
         finally:
-            if is_told:
+            if words:
                 self._told.background_changed.emit("")
+            if is_told:
                 self._held.tell()
+        return is_told
 
-    def _take(self, conversation_id: int, event: ContextEvent | RebuildEvent) -> None:
+    def _announced(self, conversation_id: int, event: ContextEvent | GenerationEvent) -> str:
+        """Say what begins with an event, and of reading how much it is; return the words, if any."""
+        words = ""
+        match event:
+            case SummaryProgress():
+                words = PREPARING
+            case PrefillProgress(done, total):
+                self._told.rebuild_announced.emit(conversation_id, total - done)
+                words = REBUILDING
+        if words:
+            self._told.background_changed.emit(words)
+        return words
+
+    def _take(self, conversation_id: int, event: ContextEvent | GenerationEvent) -> None:
         match event:
             case ContextChanged():
                 self._told.ledger_changed.emit(event.conversation_id)
@@ -167,16 +203,6 @@ class ContextWork:
             case CacheChanged():
                 self._held.take(conversation_id, event)
         self._held.changed()
-
-    def _lacks_positions(self, due: _Due) -> bool:
-        """Return whether the conversation in hand is to be read again before its next turn."""
-        is_in_hand = due.conversation_id == self._held.conversation_id
-        return is_in_hand and lacks_positions(self._engine, due.conversation_id, due.settings)
-
-    @property
-    def _num_held(self) -> int:
-        held = self._engine.held()
-        return 0 if held is None else held.usage.num_tokens
 
     def _leaf_id(self, conversation_id: int) -> int | None:
         """Return the end of the conversation as it is now; None where it is gone."""

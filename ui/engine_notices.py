@@ -29,8 +29,8 @@ class EngineNotices(QObject):
             Notice(
                 Level.INFO,
                 "The conversation is read again",
-                f"Its {num_tokens:,} tokens are read once more, as what has left it used up the model's "
-                "positions. You can go on writing: an answer comes first.",
+                f"{num_tokens:,} tokens of it are read once more, as the model's positions are used up. You "
+                "can go on writing: an answer comes first.",
                 topic=_REBUILD,
             )
         )

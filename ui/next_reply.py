@@ -38,4 +38,5 @@ def reply_settings(settings: Settings, profile: Profile, once: Once = AS_SET) ->
         profile.trim_at,
         profile.keep_ratio,
         once.anyway,
+        is_once=once != AS_SET,
     )

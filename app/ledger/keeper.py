@@ -44,11 +44,25 @@ class ContextKeeper:
         cancel: CancelToken,
     ) -> Kept:
         """Write the summaries of a trim, or have extracts stand in where that is stopped, and store all."""
-        written = []
-        for run in plan.unwritten:
-            summary = yield from self.written(run_text(context, run), planner, cancel, OnStop.EXTRACT)
-            written.append(dataclasses.replace(summary, state=SummaryState.USED))
+        written = yield from self._summaries(context, plan, planner, cancel, OnStop.EXTRACT)
         return (yield from self._kept(context, written, plan.change, planner.conversation_id))
+
+    def trim_ahead(
+        self,
+        context: ConversationContext,
+        plan: TrimPlan,
+        planner: TrimPlanner,
+        cancel: CancelToken,
+    ) -> Generator[SummaryProgress | GuardAction | ContextChanged, None, None]:
+        """Carry a trim out before the question that makes it due is asked.
+
+        Raises:
+            Cancelled: something else comes first, and nothing has changed.
+            StoreError: it could not be saved, and nothing has changed.
+        """
+        written = yield from self._summaries(context, plan, planner, cancel, OnStop.RAISE)
+        self._store.add_summaries(planner.conversation_id, written, plan.change)
+        yield ContextChanged(planner.conversation_id)
 
     def shorten(
         self,
@@ -128,6 +142,21 @@ class ContextKeeper:
                     return summary
                 if isinstance(event, SummaryProgress | GuardAction):
                     yield event
+
+    def _summaries(
+        self,
+        context: ConversationContext,
+        plan: TrimPlan,
+        planner: TrimPlanner,
+        cancel: CancelToken,
+        on_stop: OnStop,
+    ) -> Generator[SummaryProgress | GuardAction, None, list[Summary]]:
+        """Write the summaries that a trim lacks, which are used at once."""
+        written = []
+        for run in plan.unwritten:
+            summary = yield from self.written(run_text(context, run), planner, cancel, on_stop)
+            written.append(dataclasses.replace(summary, state=SummaryState.USED))
+        return written
 
     def _kept(
         self,

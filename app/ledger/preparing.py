@@ -1,4 +1,4 @@
-"""What the next trim of a conversation will need, found out before its next question is asked."""
+"""What the next trim of a conversation does and needs, found out before its next question is asked."""
 
 from __future__ import annotations
 
@@ -27,16 +27,35 @@ def next_trim(
     The questions and answers that come are taken to be like the last ones. Those that there is still room for
     stay, so that more of what is there now will have to go.
     """
-    question = _next_question(path)
-    if question is None or path[-1].role is Role.USER:
+    context = _next_context(path, rows)
+    if context is None:
         return None
-    context = ConversationContext.of([*path, question], rows)
     room = planner.room(context)
     if room.num_tokens <= room.prepare_tokens:
         return None
     growth_tokens = _growth_tokens(room.due_tokens - room.num_tokens, context, planner)
     plan = planner.plan(context, room, summarizes=True, growth_tokens=growth_tokens)
     return None if plan is None else (context, plan)
+
+
+def due_trim(
+    path: Sequence[Message], rows: LedgerRows, planner: TrimPlanner
+) -> tuple[ConversationContext, TrimPlan] | None:
+    """Return the trim that the next question makes due, and the context that it is for; None for no trim."""
+    context = _next_context(path, rows)
+    if context is None:
+        return None
+    room = planner.room(context)
+    plan = planner.plan(context, room, summarizes=planner.summarizes) if room.is_due else None
+    return None if plan is None else (context, plan)
+
+
+def _next_context(path: Sequence[Message], rows: LedgerRows) -> ConversationContext | None:
+    """Return the context with the next question; None where nothing tells what that will be."""
+    question = _next_question(path)
+    if question is None or path[-1].role is Role.USER:
+        return None
+    return ConversationContext.of([*path, question], rows)
 
 
 def _growth_tokens(room_tokens: int, context: ConversationContext, planner: TrimPlanner) -> int:

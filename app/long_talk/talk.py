@@ -92,6 +92,7 @@ class Talk:
         self._service = ChatService(store, engine)
         self._leaf_id: int | None = None
         self._num_rebuilds = 0
+        self._left_out_turns = 0
 
     @property
     def context(self) -> ConversationContext:
@@ -130,9 +131,9 @@ class Talk:
     def ask(self, question: str, document: Document | None = None) -> Answered:
         """Ask, wait for the answer, do what is done in idle time, and take the figures."""
         self.put(question, document)
-        before = self.context.left_out_turns
         answered = self.answer()
-        released = self.context.left_out_turns - before
+        before, self._left_out_turns = self._left_out_turns, self.context.left_out_turns
+        released = self._left_out_turns - before
         started_s = time.perf_counter()
         self._make_ready()
         self.turns.append(self._figures(answered, released, time.perf_counter() - started_s))
@@ -164,12 +165,12 @@ class Talk:
     def _make_ready(self) -> None:
         """Do what the window does behind an answer: prepare the next summary, make positions free."""
         assert self._leaf_id is not None
-        for _ in self._service.prepare(self.conversation_id, self._leaf_id, self.settings, CancelToken()):
-            pass
-        if lacks_positions(self._engine, self.conversation_id, self.settings):
+        asked = (self.conversation_id, self._leaf_id, self.settings, CancelToken())
+        list(self._service.prepare(*asked))
+        lacks = lacks_positions(self._engine, self.conversation_id, self.settings)
+        if lacks or list(self._service.trim_ahead(*asked)):
             self._num_rebuilds += 1
-            for _ in self._engine.rebuild(CancelToken()):
-                pass
+            list(self._service.read_ahead(*asked))
 
     def _figures(self, answered: Answered, released_turns: int, idle_s: float) -> TurnFigures:
         message, stats, held = answered.message, answered.message.stats, self._engine.held()

@@ -1,0 +1,134 @@
+"""Reading the conversation in hand between replies: all of it again, or what is missing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+
+from engine.branching import departure
+from engine.cancel import CancelToken
+from engine.errors import Cancelled
+from engine.events import GenerationEvent
+from engine.extending import bring_in_line, forgetting_broken
+from engine.figures import Phase
+from engine.guard import Guard, GuardAction, GuardStep
+from engine.held import HeldSequences
+from engine.held_context import HeldContext
+from engine.kv.cache import SequenceCache
+from engine.model import Model
+from engine.prefill import PromptReader, read_again
+from engine.reply_admission import require_rebuild_fits
+from engine.reply_room import ReplyRoom
+from engine.requests import GenerationRequest
+from engine.spans import Prompt
+
+Relieve = Callable[[CancelToken], list[GuardAction]]
+"""Carries out the guard's ladder between replies, and returns what did something."""
+
+
+class IdleReader:
+    """Reads with one model while no reply is written.
+
+    Args:
+        model: reads.
+        held: the conversations.
+        room: what memory there is for them.
+        guard: says when memory is short; None for never.
+        relieve: follows the guard between chunks.
+        publish: publishes the figures of the engine with what it is doing.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        held: HeldSequences,
+        room: ReplyRoom,
+        guard: Guard | None,
+        relieve: Relieve,
+        publish: Callable[[Phase], None],
+    ) -> None:
+        self._model = model
+        self._held = held
+        self._room = room
+        self._guard = guard
+        self._relieve = relieve
+        self._publish = publish
+
+    def rebuild(self, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Do what `Engine.rebuild` says."""
+        context, conversation_id = self._held.in_hand, self._held.conversation_id
+        if context is None or conversation_id is None:
+            return
+        self._require_fits(conversation_id, context.cache, context.cache.num_tokens)
+        yield from self._followed(conversation_id, self._again(conversation_id, context, cancel), cancel)
+
+    def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Do what `Engine.read_ahead` says."""
+        context, conversation_id = self._held.in_hand, request.conversation_id
+        if context is None or conversation_id != self._held.conversation_id:
+            return
+        wanted = self._room.prompt(request).said
+        if not wanted.tokens or departure(context.held, wanted).leaves_branch:
+            return
+        self._require_fits(conversation_id, context.cache, len(wanted.tokens))
+        missing = self._missing(conversation_id, context, wanted, request.pinned, cancel)
+        yield from self._followed(conversation_id, missing, cancel)
+
+    def _require_fits(self, conversation_id: int, cache: SequenceCache, num_tokens: int) -> None:
+        room = self._room.of_rebuild(conversation_id)
+        require_rebuild_fits(room, cache.spec, num_tokens, self._room.limits)
+
+    def _followed(
+        self, conversation_id: int, events: Iterator[GenerationEvent], cancel: CancelToken
+    ) -> Iterator[GenerationEvent]:
+        """Yield events, and follow the guard between them."""
+        try:
+            with forgetting_broken(self._held, conversation_id):
+                for event in events:
+                    yield from self._relieve(cancel)
+                    self._publish(Phase.PREFILL)
+                    yield event
+        finally:
+            self._publish(Phase.IDLE)
+
+    def _again(
+        self, conversation_id: int, context: HeldContext, cancel: CancelToken
+    ) -> Iterator[GenerationEvent]:
+        self._held.forget_alternatives(conversation_id)
+        self._press(context.cache, cancel)
+        yield from read_again(self._model, context.cache, cancel)
+
+    def _missing(
+        self,
+        conversation_id: int,
+        context: HeldContext,
+        wanted: Prompt,
+        pinned: Collection[str],
+        cancel: CancelToken,
+    ) -> Iterator[GenerationEvent]:
+        """Read what is missing, from the first unused position on: that is where the longest answer leads."""
+        self._held.forget_versions(conversation_id)  # they would keep the pages of what is read again
+        self._press(context.cache, cancel)
+        positions, reader = self._model.info.context_tokens, PromptReader(self._model, context.cache, cancel)
+        try:
+            with reader.watching():
+                brought = yield from bring_in_line(
+                    context,
+                    wanted,
+                    answer_tokens=positions,
+                    context_tokens=positions,
+                    read=reader.read_into,
+                    released=self._held.released(conversation_id),
+                    check=cancel.check,
+                )
+                context.pin(pinned)
+                yield from reader.read_on(wanted.tokens, brought.kept_tokens)
+        except Cancelled:
+            reader.align()
+            raise
+
+    def _press(self, cache: SequenceCache, cancel: CancelToken) -> None:
+        """Let pages go to the bits of the settings early while memory is short, and only then."""
+        if self._guard is None or self._guard.height < GuardStep.LOWER_TIERS:
+            cache.ease()
+        else:
+            cache.press(cancel.check)
