@@ -25,7 +25,8 @@ from engine.cancel import CancelToken
 from engine.context_usage import ContextUsage
 from engine.events import PrefillProgress
 from engine.sampling import SamplingParams
-from tests.engine.small_engine import FOUR, SHORT, write_small_model
+from tests.engine.folders import write_folder
+from tests.engine.small_engine import END_TOKEN, FOUR, SHORT, write_small_model
 from ui.context_work import PREPARING, REBUILDING
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
@@ -356,3 +357,37 @@ def test_a_conversation_whose_positions_run_out_is_announced_and_read_again(
     again = usage.num_tokens - len("User: ")  # what precedes the first gap stays
     assert told == [f"{question.conversation_id}: {again}", REBUILDING, ""]
     assert usage.next_position == usage.num_tokens
+
+
+@pytest.mark.parametrize("interrupts", [False, True], ids=["at once", "in two goes"])
+def test_a_trim_for_which_there_are_no_positions_is_made_and_read_in_idle_time(
+    qtbot: QtBot, engine: EngineThread, store: ConversationStore, tmp_path: Path, interrupts: bool
+) -> None:
+    changes = {"hidden_size": 128, "max_position_embeddings": 1024, "eos_token_id": END_TOKEN}
+    with qtbot.waitSignal(engine.model_loaded, timeout=WAIT_MS):
+        engine.load(write_folder(tmp_path / "short", bits=None, **changes), FOUR)
+    dropping = dataclasses.replace(ASKING, overflow=Overflow.DROP, max_context=None)
+    question = talk(store, 4, 112)  # there is just room for it, but not for one like those before it
+    whose, told = question.conversation_id, list[str]()
+
+    def on_background(words: str) -> None:
+        told.append(words)
+        if interrupts and words and told.count(REBUILDING) == 1:
+            engine.settle(whose, dropping)
+
+    direct, thread = Qt.ConnectionType.DirectConnection, engine._worker.told
+    thread.ledger_changed.connect(lambda _: told.append("ledger"), direct)
+    thread.rebuild_announced.connect(lambda _, tokens: told.append(str(tokens)), direct)
+    thread.background_changed.connect(on_background, direct)
+    reply = answer(qtbot, engine, question, dropping)
+    qtbot.waitUntil(lambda: told.count("") == 1 + interrupts, timeout=WAIT_MS)
+    usage = usage_of(engine, qtbot, whose)
+    assert usage.next_position == usage.num_tokens > 200
+    again = [told[1], REBUILDING, ""]
+    assert told == ["ledger", *again, *(again if interrupts else [])]
+    left_out = context_of(store, reply).left_out_turns
+    assert left_out > 0 and usage.num_tokens - int(told[1]) < 20
+    last = answer(qtbot, engine, store.add_user_message(whose, reply.id, "And now?"), dropping)
+    assert last.stats is not None
+    assert last.stats.prompt_tokens - last.stats.reused_tokens <= len("\n\nUser: And now?\n\nAssistant:")
+    assert context_of(store, last).left_out_turns == left_out
