@@ -66,6 +66,7 @@ class ReplySettings:
             anyway=self.anyway,
             answer_key=answer_key,
             shorter=() if shorter is None else self._messages(shorter),
+            left=context.left_keys,
             pinned=context.pinned_keys,
             keep_ratio=self.keep_ratio,
         )

@@ -67,7 +67,7 @@ class IdleReader:
         if context is None or conversation_id != self._held.conversation_id:
             return
         wanted = self._room.prompt(request).said
-        if not wanted.tokens or departure(context.held, wanted).leaves_branch:
+        if not wanted.tokens or departure(context.held, wanted, request.left).leaves_branch:
             return
         self._require_fits(conversation_id, context.cache, len(wanted.tokens))
         missing = self._missing(conversation_id, context, wanted, request.pinned, cancel)

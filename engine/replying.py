@@ -196,7 +196,7 @@ class ReplyWriter:
         Where text leaves the context, other versions would keep its pages, and are forgotten.
         """
         held, versions = self._held, self._held.versions_in_hand
-        found = departure(context.held, admitted.prompt)
+        found = departure(context.held, admitted.prompt, request.left)
         if found.released:
             held.forget_versions(request.conversation_id)
         if versions is not None and found.leaves_branch and context.cache.can_edit:

@@ -97,6 +97,7 @@ class GenerationRequest:
         answer_key: the key that the answer will have as a message.
         shorter: the same conversation without what may leave it while memory is short, which happens without
             reading; empty where nothing may.
+        left: keys of the messages and documents before the last question that left the context.
         pinned: keys of what stays a tier higher in precision.
         is_aside: whether the conversation goes on afterwards as if this had not been asked. What is held of
             it is read from, not changed.
@@ -112,6 +113,7 @@ class GenerationRequest:
     anyway: bool = False
     answer_key: str = ""
     shorter: tuple[ChatMessage, ...] = ()
+    left: frozenset[str] = frozenset()
     pinned: frozenset[str] = frozenset()
     is_aside: bool = False
     keep_ratio: float = KEPT_SHARE

@@ -131,7 +131,7 @@ class Session:
         if context is None or conversation_id != self._held.conversation_id:
             return None
         wanted = self._room.prompt(request)
-        found = departure(context.held, wanted)
+        found = departure(context.held, wanted, request.left)
         with forgetting_broken(self._held, conversation_id):
             if found.released and context.cache.can_edit:
                 self._held.forget_versions(conversation_id)
@@ -167,6 +167,7 @@ class Session:
             self._loaded.info.context_tokens,
             versions.num_others,
             versions.others_nbytes,
+            cache.unused_nbytes,
         )
 
     def positions_left(self, conversation_id: int) -> int | None:

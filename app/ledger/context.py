@@ -204,6 +204,11 @@ class ConversationContext:
         pinned = (key for key, mark in self.rows.marks.items() if mark.is_pinned)
         return frozenset(pinned) & self.items.turn_of.keys()
 
+    @cached_property
+    def left_keys(self) -> frozenset[str]:
+        """Keys of the messages and documents of the path that the model does not read themselves."""
+        return frozenset(span.key for span in self.spans if span.state is not SpanState.IN_CONTEXT)
+
     @property
     def left_out_turns(self) -> int:
         """How many turns the model does not read themselves: those that are summarized or dropped."""

@@ -10,9 +10,11 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.events import PrefillProgress
+from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
+from engine.spans import DocumentRange
 from engine.versions import MOST_VERSIONS
 from tests.engine.small_engine import (
     FOUR,
@@ -165,6 +167,26 @@ def test_text_that_leaves_the_context_takes_other_versions_with_it(engine: Engin
     answer(engine, asked((*TALK[6:12], ChatMessage("user", "Other?", key="e1")), answer_key="e3"))
     assert num_versions(engine) == 0
     assert held_nbytes(engine) < 0.75 * before
+
+
+def test_turns_that_all_leave_the_context_are_no_version(engine: Engine) -> None:
+    """A summary of all of them stands at the head of the question behind them."""
+    answer(engine, asked(TALK, answer_key=ANSWER_KEY))
+    before = held_nbytes(engine)
+    summary = "They counted."
+    question = ChatMessage(
+        "user", f"{summary}\n\nAnd?", (DocumentRange("", 0, len(summary), "s1", SpanKind.SUMMARY),), "m99"
+    )
+    left = frozenset((*(message.key for message in TALK), ANSWER_KEY))
+    answer(engine, asked((question,), answer_key="m100", left=left))
+    assert num_versions(engine) == 0
+    assert held_nbytes(engine) < 0.5 * before
+
+
+def test_an_edited_message_leaves_a_version_though_other_turns_have_left(engine: Engine) -> None:
+    answer(engine, asked(TALK, answer_key=ANSWER_KEY))
+    answer(engine, asked(edited(1), answer_key="f1", left=frozenset({"m0", "m1"})))
+    assert num_versions(engine) == 1
 
 
 def test_versions_are_forgotten_first_when_a_reply_needs_the_room(

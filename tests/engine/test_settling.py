@@ -189,6 +189,16 @@ def test_another_branch_is_left_to_the_next_reply(engine: Engine) -> None:
     assert in_hand(engine).tokens == held
 
 
+def test_the_last_turns_leave_at_once_where_they_are_of_the_same_branch(engine: Engine) -> None:
+    talk, before = begin(engine), nbytes(engine)
+    rest, left = talk[:6], frozenset(message.key for message in talk[6:])
+    assert isinstance(engine.settle(asked(rest, conversation_id=1, left=left)), CacheChanged)
+    assert nbytes(engine) < 0.75 * before
+    assert [key for key in keys(engine) if key] == [message.key for message in rest]
+    _, stats = answer(engine, asked((*rest, QUESTION), conversation_id=1, left=left))
+    assert stats.prompt_tokens - stats.reused_tokens < FEW
+
+
 def test_positions_are_used_up_by_what_left_and_come_back_when_all_is_read_again(engine: Engine) -> None:
     talk = begin(engine)
     before = engine.positions_left(1)
