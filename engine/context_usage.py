@@ -16,7 +16,7 @@ class SpanUsage:
         key: which message, document or summary it is, empty where that is not told.
         title: a document's name, or the beginning of a message.
         num_tokens: tokens that are held of it.
-        nbytes: its share of the bytes of the pages that it lies in, and of the open tokens.
+        nbytes: what its tokens take of full pages, and of the open tokens.
         heat: its share of the attention, a moving average, 0 to 1.
     """
 
@@ -52,6 +52,7 @@ class ContextUsage:
         released: what left it and is on disk.
         num_tokens: tokens held.
         nbytes: bytes of all keys and values.
+        unused_nbytes: of room among them that no token uses, as in pages that text has left.
         next_position: the position of the next token; more than `num_tokens` where text was taken out.
         positions: how many the model has.
         versions: how many other versions of the conversation, which share pages with it, are in memory.
@@ -66,3 +67,4 @@ class ContextUsage:
     positions: int
     versions: int = 0
     versions_nbytes: int = 0
+    unused_nbytes: int = 0

@@ -79,14 +79,22 @@ def choice_words(choice: Choice) -> tuple[str, str]:
                 "Documents are read part by part, with notes on each; the answer comes from the notes.",
             )
         case SummarizeTurns(count):
-            turns = "the oldest turn" if count == 1 else f"{count} old turns"
-            return f"Summarize {turns}", "The model reads a summary of them; the conversation keeps them."
+            return (
+                f"Summarize {_old_turns(count)}",
+                "The model reads a summary in their place; the conversation keeps them.",
+            )
         case DropTurns(count):
-            turns = "the oldest turn" if count == 1 else f"the {count} oldest turns"
-            return f"Leave out {turns}", "The model no longer reads them; the conversation keeps them."
+            return (
+                f"Leave out {_old_turns(count)}",
+                "The model no longer reads them; the conversation keeps them.",
+            )
         case SmallerModel(nbytes):
             size = format_nbytes(nbytes)
             return "Choose a smaller model…", f"One whose weights take at most {size} of memory fits."
+
+
+def _old_turns(count: int) -> str:
+    return "1 old turn" if count == 1 else f"{count:,} old turns"
 
 
 def confirm_anyway(parent: QWidget | None, title: str, risk: str, button: str) -> bool:

@@ -120,7 +120,7 @@ class ContextEstimate:
         plan = self.plan(self.context, self.room(self.context), summarizes=summarizes)
         if plan is None:
             return self.whole
-        return dataclasses.replace(self._use(plan.context), released_turns=len(plan.released))
+        return dataclasses.replace(self._use(plan.context), released_turns=plan.num_turns)
 
     def _use(self, context: ConversationContext, is_known: bool = True) -> ContextUse:
         """Return the parts of what a context takes, None for those of which not all is counted."""

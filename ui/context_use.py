@@ -76,9 +76,9 @@ def context_note(use: ContextUse, profile: Profile) -> str:
     """
     notes = []
     if use.released_turns and not use.surplus_tokens:  # else nothing is sent that would release them
-        turns = "oldest turn" if use.released_turns == 1 else f"{use.released_turns} oldest turns"
+        turns = "1 old turn" if use.released_turns == 1 else f"{use.released_turns:,} old turns"
         what = "summarized first" if profile.overflow is Overflow.SUMMARIZE else "left out"
-        notes.append(f"The {turns} will be {what}.")
+        notes.append(f"{turns} will be {what}.")
     if use.is_in_parts:
         notes.append("Documents that do not fit whole are read in parts.")
     wanted, fitting = profile.max_context, use.fitting_tokens

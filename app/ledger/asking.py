@@ -49,7 +49,7 @@ def turn_choices(planner: TrimPlanning, context: ConversationContext) -> Iterato
         is_done = policy is Overflow.DROP or (summarizes and policy is Overflow.SUMMARIZE)
         plan = None if is_done else planner.plan(context, room, summarizes=summarizes)
         if plan is not None and plan.num_tokens + MIN_ANSWER_TOKENS <= room.limit_tokens:
-            yield kind(len(plan.released))
+            yield kind(plan.num_turns)
 
 
 def with_turn_choices(

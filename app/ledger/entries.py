@@ -91,6 +91,7 @@ class LedgerReport:
         tokens: in the context; None where not all of it is counted.
         is_about: whether that is an estimate.
         nbytes: of all keys and values; None where the engine does not hold the conversation.
+        unused_nbytes: of the room among them that no token uses.
         limit_tokens: what the context holds; None without a model.
         shares: tokens in the context by kind, those that are known.
         next_position: of the next token; None where the engine does not hold the conversation.
@@ -104,6 +105,7 @@ class LedgerReport:
     tokens: int | None = None
     is_about: bool = False
     nbytes: int | None = None
+    unused_nbytes: int = 0
     limit_tokens: int | None = None
     shares: tuple[tuple[EntryKind, int], ...] = ()
     next_position: int | None = None

@@ -52,6 +52,7 @@ def ledger_report(
     return dataclasses.replace(
         report,
         nbytes=usage.nbytes,
+        unused_nbytes=usage.unused_nbytes,
         next_position=usage.next_position,
         positions=usage.positions,
         empty_positions=max(0, usage.next_position - usage.num_tokens),

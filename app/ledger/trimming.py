@@ -56,6 +56,11 @@ class TrimPlan:
     num_tokens: int
 
     @property
+    def num_turns(self) -> int:
+        """How many turns it is about, those included that a summary which is taken in stands for now."""
+        return sum(len(run.turns) for run in self.runs) or len(self.released)
+
+    @property
     def unwritten(self) -> tuple[Run, ...]:
         """The runs whose summaries are still to be written."""
         return tuple(run for run in self.runs if run.prepared is None)

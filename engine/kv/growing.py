@@ -103,9 +103,18 @@ class GrowingCache:
         return page_map(self._table, self._heat, self._watcher.attention_pages, spans, counters)
 
     def span_usage(self, spans: Sequence[TextSpan]) -> tuple[SpanUsage, ...]:
-        """Return what each of these spans, by index of the tokens held, takes: tokens, bytes, heat."""
-        other_nbytes = sum(int(layer.nbytes) for layer in self._others if not layer.empty())
-        return span_usage(self._table, self.open_nbytes - other_nbytes, other_nbytes, spans)
+        """Return what each of these spans, by index of the tokens held, takes: tokens, bytes, heat.
+
+        Room that no token uses is nobody's; see `SequenceCache.unused_nbytes`.
+        """
+        paged = [layer for layer in self.layers if isinstance(layer, PagedLayer)]
+        room_nbytes = sum(array.nbytes for layer in paged for array in layer.state)
+        own_nbytes = sum(
+            array.nbytes * len(self._table.open_tokens) // array.shape[2]
+            for layer in paged
+            for array in layer.state
+        )
+        return span_usage(self._table, own_nbytes, self.open_nbytes - room_nbytes, spans)
 
     def usage(self) -> KVUsage:
         """Return the figures of the whole cache."""

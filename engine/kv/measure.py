@@ -69,13 +69,14 @@ def span_usage(
 ) -> tuple[SpanUsage, ...]:
     """Return what spans of a sequence take. No step of it goes through tokens.
 
-    The bytes of a page and its heat are shared out among the tokens that the sequence has of it. The first
-    page's heat counts for none: models attend to it whatever it says.
+    A token takes a full page's bytes by the tokens that it has room for, however few the sequence has of it.
+    The heat of a page is shared out among those that it has. The first page's heat counts for none: models
+    attend to it whatever it says.
 
     Args:
         table: the sequence.
-        open_nbytes: bytes of the open tokens.
-        other_nbytes: bytes of layers that are not paged, shared out among all tokens.
+        open_nbytes: bytes of the open tokens, without the room behind them.
+        other_nbytes: bytes of what is in no pages, shared out among all tokens.
         spans: by index of the tokens, in order.
     """
     pages = [reference.page for reference in table.references]
@@ -85,7 +86,7 @@ def span_usage(
     heat = [0.0 if page is pages[0] else page.heat for page in pages]
     num_open = len(table.open_tokens)
     edges = np.concatenate([[0.0], np.cumsum([*counts, num_open])])
-    of_pages = shares * np.array([page.nbytes for page in pages], dtype=np.float64)
+    of_pages = counts * np.array([page.nbytes for page in pages], dtype=np.float64) / table.store.page_tokens
     nbytes = np.cumsum([0.0, *of_pages, open_nbytes]) + other_nbytes * edges / max(edges[-1], 1)
     heats = np.cumsum([0.0, *(shares * heat), 0.0])
     ends = np.clip([(span.start, span.stop) for span in spans], 0, int(edges[-1])).reshape(-1, 2)

@@ -13,6 +13,7 @@ from engine.kv.blob import Blob, BlobFormat
 from engine.kv.codec import OpenArrays, OpenHeader, decode_open, decode_page, encode_open, encode_page
 from engine.kv.growing import GrowingCache
 from engine.kv.page import BoolArray, Page, still_marked
+from engine.kv.page_map import SpanKind, TextSpan
 from engine.kv.page_table import PageReference
 
 
@@ -88,6 +89,12 @@ class MovableCache(GrowingCache):
     def referred_nbytes(self) -> int:
         """Bytes of the pages that this sequence reads, shared ones too, and of what it shares with none."""
         return sum(page.nbytes for page in self._distinct_pages()) + self.open_nbytes
+
+    @property
+    def unused_nbytes(self) -> int:
+        """Bytes of the room in the pages, and behind the open tokens, that no token uses."""
+        (whole,) = self.span_usage([TextSpan(SpanKind.USER, "", 0, self.num_tokens)])
+        return self.referred_nbytes - whole.nbytes
 
     def _distinct_pages(self) -> list[Page]:
         return list(dict.fromkeys(reference.page for reference in self._table.references))

@@ -62,7 +62,7 @@ def test_every_choice_is_a_button_that_says_what_it_does_and_tells_it(
         "Use 8-bit keys and 4-bit values KV cache",
         "Shorten the context to 4,096",
         "Read in about 3 parts",
-        "Leave out the oldest turn",
+        "Leave out 1 old turn",
         "Choose a smaller model…",
         "Allow a context of 6,144",
         "Load again with packed weights",
@@ -88,7 +88,7 @@ def test_another_refusal_replaces_the_buttons(qtbot: QtBot, panel: RefusalPanel)
     panel.show_refusal("Refused", refusal(*CHOICES))
     panel.show_refusal("Refused", refusal(DropTurns(2)), can_try_again=True)
     assert [button.text() for button in offered(panel)] == [
-        "Leave out the 2 oldest turns",
+        "Leave out 2 old turns",
         "Try again",
         "Send anyway…",
     ]

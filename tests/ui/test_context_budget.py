@@ -104,8 +104,8 @@ def test_nothing_is_said_to_be_summarized_where_the_rest_does_not_fit_either() -
     ("released", "fitting", "made_for", "note"),
     [
         (0, 20_000, 32_768, ""),
-        (1, 20_000, 32_768, "The oldest turn will be summarized first."),
-        (3, 20_000, 32_768, "The 3 oldest turns will be summarized first."),
+        (1, 20_000, 32_768, "1 old turn will be summarized first."),
+        (3, 20_000, 32_768, "3 old turns will be summarized first."),
         (0, 8_192, 8_192, ""),
         (0, 4_096, 8_192, "Of the limit of 12,288 tokens, 4,096 fit into memory."),
         (0, 8_192, 32_768, "Of the limit of 12,288 tokens, 8,192 fit into memory."),
@@ -113,8 +113,7 @@ def test_nothing_is_said_to_be_summarized_where_the_rest_does_not_fit_either() -
             2,
             8_192,
             32_768,
-            "The 2 oldest turns will be summarized first. "
-            "Of the limit of 12,288 tokens, 8,192 fit into memory.",
+            "2 old turns will be summarized first. Of the limit of 12,288 tokens, 8,192 fit into memory.",
         ),
     ],
 )
@@ -129,7 +128,7 @@ def test_what_is_summarized_and_a_limit_beyond_what_fits_are_said(
 def test_turns_that_the_profile_leaves_out_are_called_so() -> None:
     dropping = dataclasses.replace(BUILT_IN[0], overflow=Overflow.DROP)
     released = ContextUse(100, 10, 0, 0, LIMIT, LIMIT, LIMIT, 2)
-    assert context_note(released, dropping).startswith("The 2 oldest turns will be left out.")
+    assert context_note(released, dropping).startswith("2 old turns will be left out.")
 
 
 def test_documents_that_may_be_read_in_parts_are_no_surplus_and_are_not_counted_then() -> None:

@@ -103,8 +103,8 @@ def test_old_turns_are_announced_summarized_before_the_answer_and_shown_as_such(
     ask(window, qtbot, text)
     num_released = states(session).count(SpanState.SUMMARIZED)
     assert num_released > 0
-    turns = "oldest turn" if num_released == 1 else f"{num_released} oldest turns"
-    assert announced == f"The {turns} will be summarized first."
+    turns = "1 old turn" if num_released == 1 else f"{num_released} old turns"
+    assert announced == f"{turns} will be summarized first."
     assert set(waited) == {"Summarizing 1 turn" if num_released == 1 else f"Summarizing {num_released} turns"}
     assert changes[-1] == states(session)
     assert session.conversation_id is not None
@@ -118,7 +118,7 @@ def test_a_summary_chosen_after_a_refusal_is_for_that_message_only(window: MainW
     write(window, qtbot, text)
     qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
     buttons = {button.text(): button for button in window.composer.refusal.findChildren(QPushButton)}
-    assert "Leave out the 2 oldest turns" in buttons
+    assert "Leave out 2 old turns" in buttons
     buttons["Summarize 3 old turns"].click()  # one more, as summaries take room
     qtbot.waitUntil(lambda: len(session.messages) == 8, timeout=WAIT_MS)
     settled(window, qtbot)

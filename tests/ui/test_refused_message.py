@@ -91,9 +91,9 @@ def test_a_long_conversation_is_refused_with_its_oldest_turns_to_leave_out_in_on
     ask(window, qtbot, text)
     assert window.composer.text == text
     assert len(replies(window)) == 3
-    assert "Leave out the 2 oldest turns" in offered(window), (offered(window), said(window))
+    assert "Leave out 2 old turns" in offered(window), (offered(window), said(window))
     assert "tokens too many" in said(window)
-    offered(window)["Leave out the 2 oldest turns"].click()
+    offered(window)["Leave out 2 old turns"].click()
     qtbot.waitUntil(lambda: len(replies(window)) == 4, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
     assert offered(window) == {}
@@ -131,7 +131,7 @@ def test_a_profile_that_drops_old_turns_refuses_no_long_conversation_and_says_wh
     assert offered(window) == {}
     qtbot.waitUntil(lambda: len(replies(window)) == 4, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
-    assert announced == "The 2 oldest turns will be left out."
+    assert announced == "2 old turns will be left out."
     assert states(window).count(SpanState.DROPPED) == 2
 
 
@@ -291,8 +291,8 @@ def test_all_old_turns_can_be_left_out_for_a_message_that_fits_alone(
 ) -> None:
     talk(window, qtbot, 1, 1_000)
     ask(window, qtbot, "y" * 1_200)
-    assert "Leave out the oldest turn" in offered(window), said(window)
-    offered(window)["Leave out the oldest turn"].click()
+    assert "Leave out 1 old turn" in offered(window), said(window)
+    offered(window)["Leave out 1 old turn"].click()
     qtbot.waitUntil(lambda: len(replies(window)) == 2, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
     assert states(window) == [SpanState.DROPPED, SpanState.IN_CONTEXT]

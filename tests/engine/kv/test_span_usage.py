@@ -23,7 +23,7 @@ def spans(*ends: int) -> list[TextSpan]:
 
 
 def per_token(cache: SequenceCache) -> tuple[list[float], list[float]]:
-    """Return the bytes and the heat of each token, from what is known of the pages."""
+    """Return the bytes and the heat of each token, from what is known of the pages of 64 tokens."""
     pages = cache.pages()
     counts: dict[int, int] = {}
     for page in pages:
@@ -31,12 +31,14 @@ def per_token(cache: SequenceCache) -> tuple[list[float], list[float]]:
     nbytes, heat = [], []
     for page in pages:
         share = 0 if page.number == pages[0].number else page.heat / counts[page.number]
-        nbytes += [page.nbytes / counts[page.number]] * page.num_tokens
+        nbytes += [page.nbytes / 64] * page.num_tokens
         heat += [share] * page.num_tokens
     num_open = cache.usage().open_tokens
-    sealed_nbytes = sum({page.number: page.nbytes for page in pages}.values())
-    assert cache.referred_nbytes - sealed_nbytes == cache.open_nbytes
-    return nbytes + [cache.open_nbytes / max(1, num_open)] * num_open, heat + [0] * num_open
+    rooms = [array for layer in cache.layers for array in layer.state]
+    open_nbytes = sum(array.nbytes * num_open / array.shape[2] for array in rooms)
+    bounds = (cache.open_nbytes - sum(array.nbytes for array in rooms)) / cache.num_tokens
+    nbytes += [open_nbytes / max(1, num_open)] * num_open
+    return [each + bounds for each in nbytes], heat + [0] * num_open
 
 
 def edited() -> SequenceCache:
@@ -66,11 +68,22 @@ def test_a_span_takes_its_tokens_share_of_bytes_and_heat() -> None:
     check(cache, spans(10, 40, 70, 90, 121, 130, 250, 390, cache.num_tokens))
 
 
-def test_all_spans_together_take_what_the_sequence_takes() -> None:
+def test_all_spans_and_the_unused_room_together_are_what_the_sequence_takes() -> None:
     cache = edited()
     usage = cache.span_usage(spans(13, 77, 140, 300, 399, cache.num_tokens))
-    assert sum(span.nbytes for span in usage) == cache.referred_nbytes
+    assert sum(span.nbytes for span in usage) + cache.unused_nbytes == cache.referred_nbytes
     assert sum(span.num_tokens for span in usage) == cache.num_tokens
+    assert cache.unused_nbytes > 0
+
+
+def test_few_tokens_that_are_left_in_a_page_take_no_more_than_before() -> None:
+    cache = cache_of("4; page=64", 320)
+    (before,) = cache.span_usage(spans(8))
+    room = cache.unused_nbytes
+    cache.drop(8, 60)
+    (after,) = cache.span_usage(spans(8))
+    assert after.nbytes == pytest.approx(before.nbytes, rel=0.1)
+    assert cache.unused_nbytes - room == pytest.approx(52 * before.nbytes / 8, rel=0.1)
 
 
 def test_attention_to_the_first_page_is_no_heat_of_what_lies_in_it() -> None:

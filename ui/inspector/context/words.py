@@ -35,8 +35,10 @@ def takes_text(report: LedgerReport) -> str:
 
 
 def beside_text(report: LedgerReport) -> str:
-    """Return the positions that are empty and the other versions, as far as there are any."""
+    """Return the room and the positions that are empty and the other versions, as far as there are any."""
     parts = []
+    if report.unused_nbytes:
+        parts.append(f"{_size(report.unused_nbytes)} unused room")
     if report.empty_positions:
         parts.append(_count(report.empty_positions, "empty position"))
     if report.versions:
@@ -45,8 +47,13 @@ def beside_text(report: LedgerReport) -> str:
 
 
 def beside_tip(report: LedgerReport) -> str:
-    """Return what empty positions and other versions are."""
+    """Return what unused room, empty positions and other versions are."""
     lines = []
+    if report.unused_nbytes:
+        lines.append(
+            f"{_size(report.unused_nbytes)} are room in pages that no text uses, as where it has left. Rows "
+            "show what their own tokens take."
+        )
     if report.empty_positions and report.next_position is not None and report.positions is not None:
         lines.append(
             f"{report.next_position:,} of the model's {report.positions:,} positions are used, "

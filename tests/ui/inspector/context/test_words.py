@@ -12,6 +12,7 @@ from ui.inspector.context.delegate import heat_level
 from ui.inspector.context.words import (
     author_text,
     beside_text,
+    beside_tip,
     cost_sentence,
     overfull_sentence,
     row_sentence,
@@ -42,6 +43,12 @@ def test_empty_positions_and_versions_are_told_where_there_are_any() -> None:
     assert beside_text(HELD) == ""
     both = dataclasses.replace(HELD, empty_positions=2_054, versions=1, versions_nbytes=3_100_000)
     assert plain(beside_text(both)) == "2,054 empty positions · 1 other version, 3.1 MB"
+
+
+def test_the_bytes_that_no_row_takes_are_told() -> None:
+    roomy = dataclasses.replace(HELD, unused_nbytes=8_000_000)
+    assert plain(beside_text(roomy)) == "8.0 MB unused room"
+    assert "Rows show what their own tokens take." in beside_tip(roomy)
 
 
 def test_a_row_is_read_aloud_with_its_kind_title_tokens_and_state() -> None:
