@@ -6,12 +6,13 @@ while it streams without the window's help.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
 from app.ledger.asking import due_refusal, with_turn_choices
 from app.ledger.context import ConversationContext
-from app.ledger.keeper import ContextKeeper
+from app.ledger.keeper import ContextKeeper, Kept
 from app.ledger.planning import TrimPlanner
 from app.ledger.positions import lacks_positions_after
 from app.ledger.preparing import due_trim, next_trim
@@ -87,7 +88,7 @@ class ChatService:
         try:
             yield ReplyStarted(started)
             if plan is not None:
-                context = yield from self._keeper.trim(context, plan, planner, cancel)
+                context = yield from self._trimmed(context, plan, planner, reply, cancel)
             yield from self._answer(context, planner, reply, cancel, wanted_kv)
         except GeneratorExit:
             reply.end(MessageState.STOPPED)
@@ -96,6 +97,21 @@ class ChatService:
             yield reply.end(MessageState.FAILED, error=sentence_of(error))
             raise
         yield reply.end(MessageState.STOPPED if reply.was_stopped else MessageState.COMPLETE)
+
+    def _trimmed(
+        self,
+        context: ConversationContext,
+        plan: TrimPlan,
+        planner: TrimPlanner,
+        reply: ReplyInProgress,
+        cancel: CancelToken,
+    ) -> Kept:
+        """Carry out the trim that a reply waits for, and time its summaries for the figures."""
+        started_s = time.monotonic()
+        context = yield from self._keeper.trim(context, plan, planner, cancel)
+        if plan.unwritten:
+            reply.summary_s = time.monotonic() - started_s
+        return context
 
     def _context(self, conversation_id: int, leaf_id: int) -> ConversationContext:
         return ConversationContext.of(self._store.path(leaf_id), self._store.ledger(conversation_id))
@@ -144,11 +160,13 @@ class ChatService:
     ) -> Iterator[ContextEvent]:
         """Write and store the summaries that the next trim will need, where it is near; for idle time.
 
+        Not where turns are summarized for one message only, as the user was asked and chose.
+
         Raises:
             Cancelled: something else came first; what was being written is to be tried again.
             ModelError: no model is loaded.
         """
-        if settings.overflow is not Overflow.SUMMARIZE:
+        if settings.overflow is not Overflow.SUMMARIZE or settings.is_once:
             return
         planner = TrimPlanner(self._engine, conversation_id, settings)
         found = next_trim(self._store.path(leaf_id), self._store.ledger(conversation_id), planner)
@@ -190,11 +208,12 @@ class ChatService:
         settings: ReplySettings,
         cancel: CancelToken,
     ) -> Iterator[ContextEvent]:
-        """Put one summary in the place of turns in a row, or of a document alone, as the user wants.
+        """Put one summary in the place of turns and summaries in a row, or of a document, as the user wants.
 
         Raises:
             Cancelled: the user stopped it, and nothing has changed.
-            OctavoError: there is no model, the model does not read it, or it waits for its answer.
+            OctavoError: there is no model, the model does not read it, it waits for its answer, or it is too
+                short for a summary.
         """
         planner = TrimPlanner(self._engine, conversation_id, settings)
         context = self._context(conversation_id, leaf_id)

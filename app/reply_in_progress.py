@@ -33,10 +33,12 @@ class ReplyInProgress:
 
     Attributes:
         left_out_turns: the turns that the model does not read, for the figures.
+        summary_s: how long it waited for summaries of old turns, for the figures.
     """
 
     def __init__(self, store: ConversationStore, message: Message) -> None:
         self.left_out_turns = 0
+        self.summary_s = 0.0
         self._store = store
         self._message = message
         self._parts: list[str] = []
@@ -57,13 +59,22 @@ class ReplyInProgress:
     def take(self, event: SegmentEvent) -> SegmentEvent:
         """Remember a token's text and the figures, and save from time to time; return what to tell."""
         if isinstance(event, Finished):
-            self._stats = dataclasses.replace(event.stats, left_out_turns=self.left_out_turns)
+            self._stats = self._with_summaries(event.stats)
             return Finished(self._stats)
         if isinstance(event, Token) and event.text:
             self._parts.append(event.text)
             if time.monotonic() - self._saved_s >= SAVE_INTERVAL_S:
                 self._save_partial()
         return event
+
+    def _with_summaries(self, stats: GenerationStats) -> GenerationStats:
+        """Return the figures as they are for the user, who waited for the summaries, too."""
+        return dataclasses.replace(
+            stats,
+            left_out_turns=self.left_out_turns,
+            ttft_s=stats.ttft_s + self.summary_s,
+            summary_s=self.summary_s,
+        )
 
     def _save_partial(self) -> None:
         """Save what there is; a full disk must not end the reply, its end tries once more."""

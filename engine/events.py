@@ -73,7 +73,8 @@ class GenerationStats:
     which nothing was read, and `kv_note` a sentence where some layers could not take that precision.
     `left_out_turns` are the oldest turns that the model did not read, or no longer has. `segments` are the
     parts in which documents were read that did not fit whole, 0 where all was read at once. `reread_note`
-    says in a sentence why text of earlier turns was read again, where some was.
+    says in a sentence why text of earlier turns was read again, where some was. `summary_s` is what of
+    `ttft_s` went into summaries of old turns, 0 where none was written before the reply.
     """
 
     prompt_tokens: int
@@ -90,6 +91,7 @@ class GenerationStats:
     left_out_turns: int = 0
     segments: int = 0
     reread_note: str | None = None
+    summary_s: float = 0.0
 
     @classmethod
     def of_nothing(cls, kv: KVSpec, reason: StopReason) -> GenerationStats:

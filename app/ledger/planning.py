@@ -21,7 +21,7 @@ from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.requests import PromptSize
 
 PREPARE_SHARE = 0.8
-"""A summary is prepared when the context is filled to this share of where a trim is due."""
+"""A summary is prepared when prompt and answer room come to this share of those that make a trim due."""
 _MOST_KEPT_OF_DUE = 0.9
 """What a trim leaves is at most so much of what makes the next one due."""
 _MARGIN = 10

@@ -18,11 +18,11 @@ def stats_text(stats: GenerationStats) -> str:
     """Return the figures of a reply, such as `12.3 tok/s · first token 0.84 s · 214 tokens · end · …`."""
     stop = _STOP_WORDS[stats.stop_reason]
     if stats.completion_tokens == 0:
-        parts = [f"{stop} before the first token", f"{stats.ttft_s:.2f} s"]
+        parts = [f"{stop} before the first token", f"{stats.ttft_s:.2f} s{_summary_part(stats)}"]
     else:
         parts = [
             f"{stats.decode_tps:.1f} tok/s",
-            f"first token {stats.ttft_s:.2f} s",
+            f"first token {stats.ttft_s:.2f} s{_summary_part(stats)}",
             f"{stats.completion_tokens:,} token" + ("" if stats.completion_tokens == 1 else "s"),
             stop,
         ]
@@ -34,6 +34,11 @@ def stats_text(stats: GenerationStats) -> str:
         parts.append(f"{turns} summarized or left out")
     parts += [note.removesuffix(".") for note in (stats.reread_note, stats.kv_note) if note]
     return " · ".join(parts)
+
+
+def _summary_part(stats: GenerationStats) -> str:
+    """Return what of the time to the first token went into summaries of old turns, if any did."""
+    return f" (summary {stats.summary_s:.1f} s)" if stats.summary_s else ""
 
 
 def state_text(message: Message) -> str:

@@ -31,6 +31,8 @@ def test_a_reply_says_how_many_turns_were_not_read_and_what_was_read_again_and_w
     why = "The system prompt is another one: 4,000 tokens were read again."
     line = stats_text(dataclasses.replace(STATS, left_out_turns=3, reread_note=why))
     assert line.endswith(f" · 3 turns summarized or left out · {why.removesuffix('.')}")
+    waited = stats_text(dataclasses.replace(STATS, ttft_s=20.11, summary_s=18.2))
+    assert " · first token 20.11 s (summary 18.2 s) · " in waited
     assert " · 1 turn summarized" in stats_text(dataclasses.replace(STATS, left_out_turns=1))
 
 
