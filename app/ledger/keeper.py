@@ -14,15 +14,20 @@ from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import NO_CHANGE, ContextChange, Summary, SummaryState
 from app.ledger.run import RunText, run_text, text_of
 from app.ledger.summarizer import OnStop, Summarizer
+from app.ledger.summary_request import most_summary_tokens
 from app.ledger.trimming import TrimPlan, dropped, summarized
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from engine.cancel import CancelToken
+from engine.errors import OctavoError
 from engine.guard import GuardAction
 
 log = logging.getLogger(__name__)
 
 SHORT_OF_MEMORY = "Memory was short, so these are sentences of the text itself."
+
+_LEAST_SAVING = 2
+"""A summary that is asked for by hand is to be so many times shorter than what it replaces."""
 
 Kept = Generator[SummaryProgress | GuardAction | ContextChanged, None, ConversationContext]
 """Tells how far it is and returns the context as it is afterwards."""
@@ -90,13 +95,20 @@ class ContextKeeper:
         planner: TrimPlanner,
         cancel: CancelToken,
     ) -> Generator[SummaryProgress | GuardAction | ContextChanged, None, None]:
-        """Put a summary in the place of the turns of messages, which follow each other, or of a document.
+        """Put a summary in the place of turns and summaries that follow each other, or of a document.
 
         Raises:
             Cancelled: it was stopped, and nothing has changed.
-            OctavoError: the model does not read it, or it waits for its answer.
+            OctavoError: the model does not read it, it waits for its answer, or a summary saves nothing.
         """
-        summary = yield from self.written(text_of(context, keys), planner, cancel, OnStop.RAISE)
+        text = text_of(context, keys)
+        source_tokens = planner.summary_request(text).source_tokens
+        if source_tokens < _LEAST_SAVING * most_summary_tokens(source_tokens):
+            raise OctavoError(
+                f"This has only {source_tokens:,} tokens: a summary would save next to nothing. Summarize it "
+                "together with the turns beside it, or leave it out."
+            )
+        summary = yield from self.written(text, planner, cancel, OnStop.RAISE)
         self._store.add_summary(
             planner.conversation_id, dataclasses.replace(summary, state=SummaryState.USED)
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from app.document_prompt import Passage, chat_message, without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import Summary
+from app.ledger.written_context import written_summary
 from engine.errors import OctavoError
 from engine.model import ChatMessage
 
@@ -54,7 +55,7 @@ class RunText:
 
 
 def run_text(context: ConversationContext, run: Run) -> RunText:
-    """Return where a run stands in the messages of its context.
+    """Return where a run stands in the messages of its context; one turn of it is read at least.
 
     Summaries of turns at the heads of its messages that it does not take in stay what they are, and are left
     away.
@@ -64,7 +65,9 @@ def run_text(context: ConversationContext, run: Run) -> RunText:
     own = [index for index, message in enumerate(messages) if message.key in covers]
     first, stop = own[0], own[-1] + 1
     inside = (_without(message, staying) for message in messages[first:stop])
-    behind = (_head(_without(message, staying), run.merged) for message in messages[stop : stop + 1])
+    behind = [_head(_without(message, staying), run.merged) for message in messages[stop : stop + 1]]
+    if stop == len(messages):
+        behind = [_waiting(context, run.merged)]
     return RunText((*messages[:first], *inside, *filter(None, behind)), first, run.covers, len(run.turns))
 
 
@@ -90,42 +93,76 @@ def _head(message: ChatMessage, merged: frozenset[str]) -> ChatMessage | None:
 
 
 def in_a_row(context: ConversationContext, keys: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return the keys by what one summary stands for: turns that follow each other, or a document."""
-    found: list[tuple[str, ...]] = []
+    """Return keys of messages, documents and summaries by what one summary is to stand for.
+
+    That is a document, or turns that follow each other, with those summaries of turns that are named and
+    stand between or beside them. What is left out does not part them. A summary alone is none, nor one that
+    stands for a turn elsewhere, too.
+    """
+    documents, wanted = list[tuple[int, tuple[str, ...]]](), dict[int, str]()
+    for key in keys:
+        turns = _turns(context, key)
+        wanted.update(dict.fromkeys(turns, key))
+        if not turns and key in context.items.documents:
+            documents.append((context.items.turn_of[key], (key,)))
+    split = {key for key in wanted.values() if not _is_together(context, key, wanted)}
+    rows = list[tuple[int, tuple[str, ...]]]()
     last = None
-    for index, key in sorted(
-        (context.items.turn_of[key], key) for key in keys if key in context.items.turn_of
-    ):
-        is_turn = key in context.turns[index].keys
-        if is_turn and last is not None and index - last == 1:
-            found[-1] = (*found[-1], key)
+    for index in sorted(index for index, key in wanted.items() if key not in split):
+        if last is not None and not _parts(context, range(last + 1, index)):
+            rows[-1] = (rows[-1][0], (*rows[-1][1], wanted[index]))
         else:
-            found.append((key,))
-        last = index if is_turn else None
-    return found
+            rows.append((index, (wanted[index],)))
+        last = index
+    runs = [(index, tuple(dict.fromkeys(row))) for index, row in rows]
+    found = [(index, row) for index, row in runs if any(key in context.items.turn_of for key in row)]
+    return [row for _, row in sorted([*found, *documents])]
+
+
+def _turns(context: ConversationContext, key: str) -> list[int]:
+    """Return the turn of a message, or the turns that a summary stands for; none for another key."""
+    if key in context.items.turn_of:
+        index = context.items.turn_of[key]
+        return [index] if key in context.turns[index].keys else []
+    standing = context.standing.turn_summaries.items()
+    return sorted(index for index, summary in standing if summary.key == key)
+
+
+def _is_together(context: ConversationContext, key: str, wanted: Collection[int]) -> bool:
+    """Return whether all that is read between the turns of a key is wanted, too."""
+    turns = _turns(context, key)
+    between = (index for index in range(turns[0], turns[-1]) if index not in wanted)
+    return not _parts(context, between)
+
+
+def _parts(context: ConversationContext, turns: Iterable[int]) -> bool:
+    """Return whether any of these turns is read, itself or its summary."""
+    return any(context.turns[index].state is not SpanState.DROPPED for index in turns)
 
 
 def text_of(context: ConversationContext, keys: Sequence[str]) -> RunText:
-    """Return what a summary by hand is written of: the turns of messages, in a row, or a document alone.
+    """Return what a summary by hand is written of: turns and summaries in a row, or a document alone.
 
     Raises:
         OctavoError: the model does not read it, or it waits for its answer.
     """
-    indexes = []
+    indexes, merged = set[int](), set[str]()
     for key in keys:
-        index = context.items.turn_of.get(key)
-        if index is None:
-            raise OctavoError("This is no longer part of the conversation.")
-        turn = context.turns[index]
-        if turn.state is not SpanState.IN_CONTEXT:
-            raise OctavoError("The model does not read this. Restore it first.")
-        if key not in turn.keys:
+        turns = _turns(context, key)
+        if key in context.items.documents:
             return _document_text(context, key)
-        if turn.is_pending:
+        if not turns:
+            raise OctavoError("This is no longer part of the conversation.")
+        turn = context.turns[turns[0]]
+        if key not in turn.keys:
+            merged.add(key)
+        elif turn.state is not SpanState.IN_CONTEXT:
+            raise OctavoError("The model does not read this. Restore it first.")
+        elif turn.is_pending:
             raise OctavoError("This turn waits for its answer. Summarize it when it is answered.")
-        indexes.append(index)
-    covers = tuple(key for index in indexes for key in context.turns[index].keys)
-    return run_text(context, Run(tuple(indexes), covers))
+        indexes.update(turns)
+    covers = tuple(key for index in sorted(indexes) for key in context.turns[index].keys)
+    return run_text(context, Run(tuple(sorted(indexes)), covers, frozenset(merged)))
 
 
 def _document_text(context: ConversationContext, key: str) -> RunText:
@@ -135,6 +172,18 @@ def _document_text(context: ConversationContext, key: str) -> RunText:
                 cut = _cut(message, document.stop)
                 return RunText((*context.messages[:index], cut), index, (key,), 0)
     raise OctavoError("The model does not read this document. Restore it first.")
+
+
+def _waiting(context: ConversationContext, summaries: Collection[str]) -> ChatMessage | None:
+    """Return a message of those summaries that wait for the next question, None where none of them does."""
+    read = {document.key for message in context.messages for document in message.documents}
+    standing = dict.fromkeys(context.standing.turn_summaries.values())
+    passages = [
+        written_summary(each, context.items)
+        for each in standing
+        if each.key in summaries and each.key not in read
+    ]
+    return chat_message("user", "", passages) if passages else None
 
 
 def _cut(message: ChatMessage, stop: int) -> ChatMessage:

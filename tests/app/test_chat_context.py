@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -209,6 +210,30 @@ def test_pinned_turns_stay_and_the_others_go(talk: Talk) -> None:
     talk.ask("f" * 80)
     assert talk.states[0] is SpanState.IN_CONTEXT
     assert talk.states[1] is SpanState.SUMMARIZED
+
+
+def test_the_time_to_the_first_token_includes_the_summary_that_is_written_before_and_no_other(
+    talk: Talk,
+) -> None:
+    until_due(talk)
+    assert talk.ask("And now?", ROOMY).summary_s == 0
+    began_s = time.monotonic()
+    written_s: list[float] = []
+
+    def note(event: ReplyEvent) -> None:
+        if isinstance(event, SummaryProgress):
+            written_s.append(time.monotonic() - began_s)
+
+    stats = talk.ask("f" * 80, on_event=note)
+    whole_s = time.monotonic() - began_s
+    assert written_s[-1] - written_s[0] <= stats.summary_s < stats.ttft_s < whole_s
+    assert talk.leaf is not None and talk.leaf.stats == stats
+
+
+def test_nothing_is_prepared_for_what_is_summarized_for_one_message_only(talk: Talk) -> None:
+    until_due(talk)
+    assert talk.prepare(dataclasses.replace(SUMMARIZE, is_once=True)) == []
+    assert talk.prepare() != []
 
 
 def test_a_branch_is_read_whole_and_going_back_finds_the_summary_again(talk: Talk) -> None:
@@ -470,6 +495,31 @@ def test_a_turn_is_summarized_by_hand_without_the_summaries_before_it(talk: Talk
     for key in keys[0]:
         with pytest.raises(OctavoError, match="The model does not read this"):
             list(talk.service.summarize(talk.id, talk.leaf_id, (key,), ROOMY, CancelToken()))
+
+
+def test_a_summary_and_the_turn_beside_it_become_one_by_hand(talk: Talk) -> None:
+    for letter in "abc":
+        talk.ask(letter * 80, ROOMY)
+    keys = [turn.keys for turn in talk.context.turns]
+    list(talk.service.summarize(talk.id, talk.leaf_id, (keys[0][0],), ROOMY, CancelToken()))
+    first = talk.summaries[0]
+    list(talk.service.summarize(talk.id, talk.leaf_id, (first.key, keys[1][0]), ROOMY, CancelToken()))
+    both = talk.summaries[1]
+    assert both.covers == (*keys[0], *keys[1])
+    assert [turn.summary for turn in talk.context.turns] == [both, both, None]
+
+
+def test_a_turn_that_is_hardly_longer_than_its_summary_is_not_summarized_and_that_is_said(
+    talk: Talk,
+) -> None:
+    talk.ask("a" * 10, ROOMY)
+    talk.ask("b" * 80, ROOMY)
+    keys = [turn.keys[0] for turn in talk.context.turns]
+    with pytest.raises(OctavoError, match="save next to nothing"):
+        list(talk.service.summarize(talk.id, talk.leaf_id, (keys[0],), ROOMY, CancelToken()))
+    assert talk.summaries == ()
+    list(talk.service.summarize(talk.id, talk.leaf_id, tuple(keys), ROOMY, CancelToken()))
+    assert len(talk.summaries) == 1
 
 
 def test_a_document_is_summarized_alone(talk: Talk) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.document_prompt import without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import LedgerRows, Summary, SummaryState
-from app.ledger.run import Run, run_text, text_of
+from app.ledger.run import Run, in_a_row, run_text, text_of
 from app.ledger.summary_request import most_summary_tokens
 from app.ledger.trimming import TokenMeasure, TrimPlan, filler, find_runs, plan_trim, release_order
 from engine.context_usage import SpanUsage
@@ -100,6 +100,14 @@ def test_turns_in_a_row_make_a_run_with_the_summaries_between_and_beside_them() 
     assert find_runs(context, set()) == ()
 
 
+def test_a_plan_counts_the_turns_under_a_summary_that_it_takes_in() -> None:
+    context = conversation([100] * 6, rows(summary(1, *keys(0, 1))))
+    plan = trim(context, 300)
+    assert plan is not None and (plan.released, plan.num_turns) == ({2, 3}, 4)
+    left_out = trim(context, 300, summarizes=False)
+    assert left_out is not None and left_out.num_turns == len(left_out.released)
+
+
 def test_a_summary_that_stands_for_a_turn_elsewhere_too_is_left_alone() -> None:
     stored = rows(summary(1, *keys(0, 3)), pinned=[keys(2)[0]])
     (run,) = find_runs(conversation([10] * 5, stored), {1})
@@ -116,6 +124,33 @@ def test_the_text_of_a_run_ends_with_the_summaries_behind_it_and_no_word_more() 
     assert contents[1] == "aaaaa"
     assert "Behind." in contents[2] and "q" not in contents[2].split("Behind.")[1].replace("question", "")
     assert [each.key for each in text.messages[-1].documents] == ["s2"]
+
+
+def test_what_is_chosen_by_hand_is_one_run_with_the_summaries_that_are_chosen_beside_it() -> None:
+    stored = rows(summary(1, *keys(0, 1)), summary(2, *keys(5)), dropped=keys(3))
+    context = conversation([10] * 8, stored)
+    assert in_a_row(context, ["m5", "s1"]) == [("s1", "m5")]
+    assert in_a_row(context, ["m5", "m9", "s2"]) == [("m5", "m9", "s2")]  # what is left out is in between
+    assert in_a_row(context, ["m9", "m13"]) == [("m9",), ("m13",)]  # a summary that is not chosen is
+    assert in_a_row(context, ["s1"]) == []
+    text = text_of(context, ["s1", "m5"])
+    assert (text.covers, text.num_turns) == (keys(0, 1, 2), 3)
+    assert [each.key for each in text.messages[text.first].documents] == ["s1"]
+
+
+def test_a_summary_of_turns_that_are_apart_is_taken_in_with_all_that_is_between_and_else_not_at_all() -> None:
+    context = conversation([10] * 5, rows(summary(1, *keys(0, 2))))
+    assert in_a_row(context, ["s1", "m7"]) == [("m7",)]
+    assert in_a_row(context, ["s1", "m3", "m7"]) == [("s1", "m3", "m7")]
+    assert text_of(context, ["s1", "m3", "m7"]).covers == keys(0, 1, 2, 3)
+
+
+def test_a_summary_that_waits_for_the_next_question_is_part_of_what_is_summarized_with_it() -> None:
+    context = conversation([10] * 3, rows(summary(1, *keys(2), text="It waits.")), waits=False)
+    text = text_of(context, ["m3", "s1"])
+    assert [message.content for message in text.messages[text.first : -1]] == ["qqqqq", "aaaaa"]
+    assert "It waits." in text.messages[-1].content
+    assert "It waits." not in text_of(context, ["m3"]).messages[-1].content
 
 
 def test_a_summary_that_stays_is_not_summarized_again_with_the_turn_that_it_stands_before() -> None:

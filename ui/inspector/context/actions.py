@@ -62,8 +62,14 @@ def doable(action: LedgerAction, chosen: Sequence[LedgerEntry]) -> list[LedgerEn
     if action is LedgerAction.DROP:
         return [entry for entry in chosen if entry.can_drop]
     if action is LedgerAction.SUMMARIZE:
-        return [entry for entry in chosen if entry.can_summarize]
+        turns = [entry for entry in chosen if entry.can_summarize]
+        return [entry for entry in chosen if entry.can_summarize or (turns and _is_of_turns(entry))]
     return [entry for entry in chosen if entry.can_restore]
+
+
+def _is_of_turns(entry: LedgerEntry) -> bool:
+    """Return whether it is a summary of turns, which one of the turns beside it can take in."""
+    return entry.kind is EntryKind.SUMMARY and any(part.kind is EntryKind.TURN for part in entry.parts)
 
 
 def why_not(action: LedgerAction, chosen: Sequence[LedgerEntry], hindrances: Hindrances) -> str:
@@ -86,8 +92,10 @@ def _why_not_row(action: LedgerAction, entry: LedgerEntry) -> str:
         words = "summarized" if entry.state is EntryState.SUMMARIZED else "left out"
         return f"It is {words}. Restore it first."
     if entry.kind is EntryKind.SUMMARY:
-        return "A summary cannot be pinned." if action is LedgerAction.PIN else "It is a summary already."
-    return "The last question always stays."
+        if action is LedgerAction.PIN:
+            return "A summary cannot be pinned."
+        return "It is a summary already. Choose a turn beside it as well to make one summary of both."
+    return "It waits for its answer, so it stays. Edit it in the chat to make it shorter."
 
 
 class LedgerActions(QObject):

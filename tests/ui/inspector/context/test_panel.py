@@ -215,10 +215,21 @@ def test_pinned_rows_are_unpinned_and_with_one_that_is_not_all_are_pinned(
     assert asked.args == [LedgerAction.PIN, ("m3",)]
 
 
+def test_a_summary_is_summarized_again_with_a_turn_and_not_alone(qtbot: QtBot, panel: ContextPanel) -> None:
+    show(panel, summary_row(1, 3, 5), turn(4))
+    choose(panel, "s1")
+    assert not button(panel, "Summarize").isEnabled()
+    assert "Choose a turn beside it" in button(panel, "Summarize").toolTip()
+    choose(panel, "s1", "m7")
+    with qtbot.waitSignal(panel.requested) as asked:
+        button(panel, "Summarize").click()
+    assert asked.args == [LedgerAction.SUMMARIZE, ("s1", "m7")]
+
+
 @pytest.mark.parametrize(
     ("key", "text", "reason"),
     [
-        ("m3", "Leave out", "The last question always stays."),
+        ("m3", "Leave out", "It waits for its answer, so it stays. Edit it in the chat to make it shorter."),
         ("system", "Leave out", "The system prompt always stays. Change it in the Chat panel."),
         ("m1", "Restore", "The model reads it already."),
         ("s1", "Pin", "A summary cannot be pinned."),
