@@ -10,7 +10,8 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.ledger.actions import back_to
 from app.ledger.context import ConversationContext
 from app.ledger.left_out import left_out_documents, left_out_runs
-from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows
+from app.ledger.records import ContextChange, LedgerRows
+from app.ledger.undo import UserChanges
 from app.reply_settings import ReplySettings
 from app.segment_progress import ReadingProgress
 from app.store.conversations import ConversationStore
@@ -75,7 +76,7 @@ class ConversationSession(QObject):
         self._draft_timer.setSingleShot(True)
         self._draft_timer.timeout.connect(self._on_draft_due)
         self._num_shown = 0
-        self._undoable: dict[int, list[ContextChange]] = {}
+        self._changes = UserChanges()
         view.earlier_requested.connect(self._show_earlier)
         view.sibling_requested.connect(self._show_sibling)
         stream.began.connect(self._on_began)
@@ -128,30 +129,35 @@ class ConversationSession(QObject):
 
     @property
     def can_undo_context(self) -> bool:
-        """Whether the user has changed this conversation's context since the program started."""
-        return bool(self._undoable.get(self.conversation_id or 0))
+        """Whether a change that the user made since the program started can still be taken back here."""
+        return self._changes.last(self.conversation_id, self.context) is not None
 
     def change_context(self, change: ContextChange) -> None:
         """Change what the model reads of the conversation, from the next message on; it can be undone."""
         assert self.conversation_id is not None
         inverse = self._store.change_context(self.conversation_id, change)
-        self._undoable.setdefault(self.conversation_id, []).append(inverse)
+        changed = self.context.with_rows(self._store.ledger(self.conversation_id))
+        self._changes.add(self.conversation_id, self.context, changed, inverse)
         self._take_ledger()
         self.settle_wanted.emit(self.conversation_id)
 
     def remember_since(self, conversation_id: int, before: LedgerRows) -> LedgerRows:
         """Let what the engine's thread has done for the user since `before` be undone; return what is now."""
         now = self._store.ledger(conversation_id)
-        inverse = back_to(before, now)
-        if inverse != NO_CHANGE:
-            self._undoable.setdefault(conversation_id, []).append(inverse)
+        context = self.context
+        if conversation_id != self.conversation_id:
+            leaf_id = self._store.conversation(conversation_id).leaf_id
+            context = ConversationContext.of([] if leaf_id is None else self._store.path(leaf_id), now)
+        former, changed = context.with_rows(before), context.with_rows(now)
+        self._changes.add(conversation_id, former, changed, back_to(before, now))
         return now
 
     def undo_context(self) -> None:
-        """Take the last change of the context back that the user made; nothing where there is none."""
-        changes = self._undoable.get(self.conversation_id or 0)
-        if changes and self.conversation_id is not None:
-            self._store.change_context(self.conversation_id, changes.pop())
+        """Take the last change of the context back that can be taken back; nothing where there is none."""
+        change = self._changes.last(self.conversation_id, self.context)
+        if change is not None and self.conversation_id is not None:
+            self._store.change_context(self.conversation_id, change.inverse)
+            self._changes.remove(self.conversation_id, change)
             self._take_ledger()
             self.settle_wanted.emit(self.conversation_id)
 

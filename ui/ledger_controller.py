@@ -30,7 +30,7 @@ from ui.stored_settings import StoredSettings
 _WRITING = "Wait until the reply is written."
 _SUMMARIZING = "Wait until the summary is written."
 _REBUILDING = "Wait until the conversation is read again."
-_NOTHING_TO_UNDO = "You changed nothing here since Octavo was started."
+_NOTHING_TO_UNDO = "There is no change of yours that can be taken back here."
 _NO_MODEL = {EngineState.EMPTY: "Load a model first.", EngineState.LOADING: "Wait until the model is loaded."}
 _CHANGES: Mapping[LedgerAction, Callable[[ConversationContext, str], ContextChange]] = {
     LedgerAction.PIN: partial(pin, pinned=True),
@@ -84,8 +84,6 @@ class LedgerController(QObject):
         self._panel.requested.connect(self._on_requested)
         self._panel.undo_requested.connect(self._session.undo_context)
         self._panel.cost_wanted.connect(self._on_cost_wanted)
-        self._panel.rebuild_requested.connect(self._precision.rebuild)
-        self._panel.rebuild_stopped.connect(self._precision.stop_rebuild)
         self._panel.summary_stopped.connect(self._engine.stop)
         self._precision.changed.connect(self._show_reread)
 

@@ -5,7 +5,8 @@ What is stored and what follows from it:
     standing: which turns and documents of a path are read, summarized, or left out.
     context: `ConversationContext`, a path with all that follows from its rows; begin here.
     written_context: a context in the words that a model reads.
-    actions: pin, drop, restore and undo, as changes.
+    actions: pin, drop and restore, as changes.
+    undo: which of them can still be taken back.
 
 Trims:
     trimming: the policy: which turns go first, and the smallest trim that is enough.

@@ -10,7 +10,7 @@ from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.ledger.actions import drop, pin
+from app.ledger.actions import drop, pin, restore
 from app.ledger.context import SpanState
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
@@ -160,6 +160,43 @@ def test_each_change_of_a_context_can_be_undone_in_its_own_conversation(
     session.undo_context()
     assert states(session) == [SpanState.IN_CONTEXT] * 3
     assert not session.can_undo_context
+
+
+def test_what_a_trim_has_changed_again_is_not_offered_to_be_undone(window: MainWindow, qtbot: QtBot) -> None:
+    session = talk(window, 3)
+    assert session.conversation_id is not None
+    covers = (*session.context.turns[0].keys, *session.context.turns[1].keys)
+
+    def trim() -> None:
+        assert session.conversation_id is not None
+        summary = Summary(0, "Of tides.", covers, SummarySource.MODEL, "", "tiny", 900, 9, SummaryState.USED)
+        window._store.add_summary(session.conversation_id, summary)
+        session.follow_ledger(session.conversation_id)
+
+    trim()
+    session.change_context(restore(session.context, "s1"))
+    assert session.can_undo_context
+    trim()
+    assert not session.can_undo_context
+    rows = session.context.rows
+    session.undo_context()
+    assert session.context.rows == rows
+    session.change_context(restore(session.context, "s2"))
+    session.undo_context()
+    assert states(session) == [SpanState.SUMMARIZED] * 2 + [SpanState.IN_CONTEXT]
+
+
+def test_a_change_of_a_turn_that_is_not_part_of_the_shown_version_is_not_undone_there(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    session = talk(window, 3)
+    former = session.messages[2]
+    session.change_context(drop(session.context, session.context.turns[1].keys[0]))
+    window.view.edit_requested.emit(former.id, "In other words")
+    settled(window, qtbot)
+    assert not session.can_undo_context
+    window.view.sibling_requested.emit(former.id)
+    assert session.can_undo_context
 
 
 def test_what_the_user_leaves_out_leaves_memory_at_once(window: MainWindow, qtbot: QtBot) -> None:
