@@ -200,6 +200,13 @@ class ChatService:
         request = settings.request(self._context(conversation_id, leaf_id), conversation_id)
         return self._engine.read_ahead(request, cancel)
 
+    def rebuild(
+        self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
+    ) -> Iterator[GenerationEvent]:
+        """Read all that the model is to read of a conversation again; see `Engine.rebuild`."""
+        request = settings.request(self._context(conversation_id, leaf_id), conversation_id)
+        return self._engine.rebuild(request, cancel)
+
     def summarize(
         self,
         conversation_id: int,

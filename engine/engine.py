@@ -216,17 +216,18 @@ class Engine:
         """Return the precision and the figures of the conversation in hand, None where there is none."""
         return None if self._session is None else self._session.held()
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[GenerationEvent]:
-        """Read the conversation in hand again exactly: lost bits come back. Return how far that is.
+    def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Read all of a request's messages again: lost bits come back. Return how far that is.
 
-        While memory is short, other conversations leave it, and pages go to the bits of the settings early.
+        Between replies, as `read_ahead`, but from the first position on. While memory is short, other
+        conversations leave it, and pages go to the bits of the settings early.
 
         Raises:
-            ModelError: no model is loaded.
+            ModelError: no model is loaded, or the template refuses the messages in every form.
             AdmissionError: what it takes at the precision that is asked for cannot be had now.
             Cancelled: the user stopped it; what was read again until then is held, the rest is forgotten.
         """
-        return self._require_session().rebuild(cancel)
+        return self._require_session().rebuild(request, cancel)
 
     def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Bring the conversation in hand in line with a request's messages and read what it lacks of them.

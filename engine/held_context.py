@@ -108,6 +108,22 @@ class HeldContext:
         self._spans = tuple(between(self._spans, 0, self.cache.num_tokens))
         self._num_named = self.cache.num_tokens
 
+    def rewind(self, wanted: Prompt) -> None:
+        """Forget all tokens, so that a prompt is read from the first position on.
+
+        What is pinned by hand stays so where the prompt has it.
+        """
+        self._name_all()
+        starts = {(span.kind, span.key): span.start for span in reversed(wanted.spans)}
+        places = {
+            index: index + starts[span.kind, span.key] - span.start
+            for span in self._spans
+            if (span.kind, span.key) in starts
+            for index in range(span.start, span.stop)
+        }
+        self.cache.rewind(places.get)
+        self._spans, self._num_named = (), 0
+
     def pin(self, keys: Collection[str]) -> bool:
         """Let pages with text of these keys, and of no others, be a tier higher; return whether that is new.
 

@@ -15,7 +15,7 @@ from engine.held import HeldSequences
 from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.model import Model
-from engine.prefill import PromptReader, read_again
+from engine.prefill import PromptReader
 from engine.reply_admission import require_rebuild_fits
 from engine.reply_room import ReplyRoom
 from engine.requests import GenerationRequest
@@ -53,13 +53,16 @@ class IdleReader:
         self._relieve = relieve
         self._publish = publish
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[GenerationEvent]:
+    def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
-        context, conversation_id = self._held.in_hand, self._held.conversation_id
-        if context is None or conversation_id is None:
+        context, conversation_id = self._held.in_hand, request.conversation_id
+        if context is None or conversation_id != self._held.conversation_id:
             return
-        self._require_fits(conversation_id, context.cache, context.cache.num_tokens)
-        yield from self._followed(conversation_id, self._again(conversation_id, context, cancel), cancel)
+        wanted = self._room.prompt(request).said
+        if wanted.tokens:
+            self._require_fits(conversation_id, context.cache, len(wanted.tokens))
+            events = self._again(conversation_id, context, wanted, request.pinned, cancel)
+            yield from self._followed(conversation_id, events, cancel)
 
     def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.read_ahead` says."""
@@ -91,11 +94,17 @@ class IdleReader:
             self._publish(Phase.IDLE)
 
     def _again(
-        self, conversation_id: int, context: HeldContext, cancel: CancelToken
+        self,
+        conversation_id: int,
+        context: HeldContext,
+        wanted: Prompt,
+        pinned: Collection[str],
+        cancel: CancelToken,
     ) -> Iterator[GenerationEvent]:
         self._held.forget_alternatives(conversation_id)
         self._press(context.cache, cancel)
-        yield from read_again(self._model, context.cache, cancel)
+        context.rewind(wanted)
+        yield from self._read(conversation_id, context, wanted, pinned, cancel)
 
     def _missing(
         self,
@@ -105,9 +114,19 @@ class IdleReader:
         pinned: Collection[str],
         cancel: CancelToken,
     ) -> Iterator[GenerationEvent]:
-        """Read what is missing, from the first unused position on: that is where the longest answer leads."""
         self._held.forget_versions(conversation_id)  # they would keep the pages of what is read again
         self._press(context.cache, cancel)
+        yield from self._read(conversation_id, context, wanted, pinned, cancel)
+
+    def _read(
+        self,
+        conversation_id: int,
+        context: HeldContext,
+        wanted: Prompt,
+        pinned: Collection[str],
+        cancel: CancelToken,
+    ) -> Iterator[GenerationEvent]:
+        """Read what is missing, from the first unused position on: that is where the longest answer leads."""
         positions, reader = self._model.info.context_tokens, PromptReader(self._model, context.cache, cancel)
         try:
             with reader.watching():

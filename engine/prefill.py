@@ -100,22 +100,3 @@ class PromptReader:
             except Cancelled:
                 self._left_half_way = True
                 raise
-
-
-def read_again(
-    model: Model, cache: SequenceCache, cancel: CancelToken
-) -> Iterator[PrefillProgress | CacheChanged]:
-    """Read all tokens of a cache again from position 0 on: lost bits and unused positions come back.
-
-    Raises:
-        Cancelled: what was read again until then is held, the rest of the tokens is forgotten.
-    """
-    tokens = cache.rewind()
-    reader = PromptReader(model, cache, cancel)
-    yield PrefillProgress(0, len(tokens), 0)
-    try:
-        with reader.watching():
-            yield from reader.read_on(tokens)
-    except Cancelled:
-        reader.align()
-        raise

@@ -143,9 +143,9 @@ class Session:
                 return None
         return self._changed(context.cache)
 
-    def rebuild(self, cancel: CancelToken) -> Iterator[GenerationEvent]:
+    def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
-        return self._reader.rebuild(cancel)
+        return self._reader.rebuild(request, cancel)
 
     def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.read_ahead` says."""

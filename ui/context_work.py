@@ -85,6 +85,19 @@ class ContextWork:
         if leaf_id is not None and self._chat.settle(conversation_id, leaf_id, settings) is not None:
             self._held.tell()
 
+    def rebuild(self, conversation_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
+        """Read a conversation again from its beginning, and tell of the progress."""
+        leaf_id = self._leaf_id(conversation_id)
+        if leaf_id is None:
+            return
+        try:
+            for event in self._chat.rebuild(conversation_id, leaf_id, settings, cancel):
+                if isinstance(event, PrefillProgress):
+                    self._told.rebuild_progress.emit(conversation_id, event)
+                self._take(conversation_id, event)
+        finally:
+            self._held.tell()
+
     def tell_reading_cost(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
     ) -> None:

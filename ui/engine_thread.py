@@ -154,9 +154,11 @@ class EngineThread(EngineSignals):
             is_stoppable=False,
         )
 
-    def rebuild(self, conversation_id: int) -> None:
+    def rebuild(self, conversation_id: int, settings: ReplySettings) -> None:
         """Read a conversation again exactly, if the engine holds it; `stop` ends it."""
-        self._worker.put(Priority.USER, lambda cancel: self._worker.rebuild(conversation_id, cancel))
+        self._worker.put(
+            Priority.USER, lambda cancel: self._worker.rebuild(conversation_id, settings, cancel)
+        )
 
     def stop(self) -> None:
         """Stop what loads or replies, or waits to; it ends within one step of its work."""

@@ -20,8 +20,7 @@ from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled
-from engine.events import CacheChanged, PrefillProgress
-from engine.guard import Guard, GuardAction
+from engine.guard import Guard
 from engine.kv.precision import KVSpec, PrecisionError
 from engine.memory_limits import MemoryLimits
 from ui.context_work import ContextWork
@@ -254,23 +253,11 @@ class EngineWorker(QThread):
             self._engine.pin(page_number, pinned)
             self._held.changed()
 
-    def rebuild(self, conversation_id: int, cancel: CancelToken) -> None:
+    def rebuild(self, conversation_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Read a conversation again exactly, if it is the one in hand, and tell of the progress."""
-        if conversation_id != self._held.conversation_id:
-            return
-        self.state_changed.emit(EngineState.REBUILDING)
-        try:
-            for event in self._engine.rebuild(cancel):
-                match event:
-                    case PrefillProgress():
-                        self.told.rebuild_progress.emit(conversation_id, event)
-                    case GuardAction():
-                        self.told.guard_acted.emit(event)
-                    case CacheChanged():
-                        self._held.take(conversation_id, event)
-                self._held.changed()
-        finally:
-            self._held.tell()
+        if conversation_id == self._held.conversation_id:
+            self.state_changed.emit(EngineState.REBUILDING)
+            self._context.rebuild(conversation_id, settings, cancel)
 
     def summarize(
         self,

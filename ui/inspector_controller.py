@@ -44,6 +44,7 @@ class InspectorController(QObject):
         self._engine = engine
         self._settings = settings
         self._notifications = notifications
+        self._chat = chat
         self._session = chat.session
         self._pages: tuple[int, PageMap | None] = (0, None)
         self.watch = MemoryWatch(engine.guard, settings.value.memory, self)
@@ -73,8 +74,12 @@ class InspectorController(QObject):
     def _connect_precision(self) -> None:
         self._precision.changed.connect(self._show_held)
         self._pane.precision.grabbed.connect(self._precision.set_grabbed)
-        self._pane.precision.rebuild_requested.connect(self._precision.rebuild)
-        self._pane.precision.rebuild_stopped.connect(self._precision.stop_rebuild)
+        for panel in (self._pane.precision, self._pane.context):
+            panel.rebuild_requested.connect(self._rebuild)
+            panel.rebuild_stopped.connect(self._precision.stop_rebuild)
+
+    def _rebuild(self) -> None:
+        self._precision.rebuild(self._chat.reply_settings())
 
     def _connect_pages(self) -> None:
         self._engine.pages_changed.connect(self._on_pages)

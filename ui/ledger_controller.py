@@ -7,21 +7,23 @@ from functools import partial
 
 from PySide6.QtCore import QObject, QTimer
 
-from app.ledger.actions import drop, pin, restore, together
+from app.ledger.actions import brought_along, drop, pin, restore, together
 from app.ledger.context import ConversationContext
 from app.ledger.entries import LedgerReport
+from app.ledger.planning import ContextRoom
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import ContextChange, LedgerRows, message_key
 from app.ledger.report import ledger_report
 from app.ledger.run import in_a_row
 from engine.context_usage import ContextUsage
 from engine.kv.page_map import SpanKind
+from engine.requests import PromptSize
 from ui.chat_controller import ChatController
 from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
 from ui.inspector.context.actions import Hindrances, LedgerAction
 from ui.inspector.context.panel import ContextPanel
-from ui.inspector.context.words import cost_sentence, overfull_sentence
+from ui.inspector.context.restoring import again_sentence, along_sentence, cost_sentence
 from ui.ledger_counts import LedgerCounts
 from ui.live_precision import LivePrecision, Reread
 from ui.profiles.current import CurrentProfile
@@ -181,7 +183,8 @@ class LedgerController(QObject):
         """Ask what restoring rows costs; without a model only that they will be read can be told."""
         whose, leaf_id = self._session.conversation_id, self._session.leaf_id
         if self._engine.loaded is None or whose is None or leaf_id is None:
-            self._panel.show_cost(keys, cost_sentence(None, None))
+            along = along_sentence(brought_along(self._session.context, keys))
+            self._panel.show_cost(keys, f"{cost_sentence(None, None)} {along}".rstrip())
             return
         change = together(self._session.context, keys, restore)
         self._priced = keys, change
@@ -220,6 +223,21 @@ class LedgerController(QObject):
 
     def _on_cost(self, _conversation_id: int, change: ContextChange, tokens: int) -> None:
         if self._priced is not None and change == self._priced[1]:
-            cost = cost_sentence(tokens, self._precision.reread.prefill_tps)
-            after = self._report(self._session.context.changed(change), None)
-            self._panel.show_cost(self._priced[0], f"{cost} {overfull_sentence(after)}".rstrip())
+            keys, context = self._priced[0], self._session.context
+            words = (
+                cost_sentence(tokens, self._precision.reread.prefill_tps),
+                along_sentence(brought_along(context, keys)),
+                self._again(self._report(context.changed(change), None)),
+            )
+            self._panel.show_cost(keys, " ".join(filter(None, words)))
+
+    def _again(self, after: LedgerReport) -> str:
+        """Return what becomes with the next message of a context as it would be, where it is too full."""
+        loaded = self._engine.loaded
+        if loaded is None or after.tokens is None:
+            return ""
+        settings = self._chat.reply_settings()
+        fitting = loaded.plan_at(settings.kv).fitting_tokens
+        size = PromptSize(after.tokens, after.limit_tokens or fitting, fitting)
+        room = ContextRoom.of(size, loaded.info.context_tokens, settings)
+        return again_sentence(room, settings.overflow)

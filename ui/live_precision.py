@@ -8,6 +8,7 @@ from typing import Any
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.profiles import Profile
+from app.reply_settings import ReplySettings
 from app.store.records import Message
 from engine.events import CacheChanged, PrefillProgress
 from engine.kv.precision import KVSpec
@@ -104,12 +105,12 @@ class LivePrecision(QObject):
         """Apply nothing while the mouse holds what sets a precision: it may be there to take one back."""
         self._is_grabbed = is_grabbed
 
-    def rebuild(self) -> None:
+    def rebuild(self, settings: ReplySettings) -> None:
         """Read the conversation that is held again, at the precision that is wanted now."""
         if self.held is not None:
             if self._timer.isActive():
                 self._send()
-            self._engine.rebuild(self.held.conversation_id)
+            self._engine.rebuild(self.held.conversation_id, settings)
 
     def stop_rebuild(self) -> None:
         """Stop reading it again; what was not read by then is read with the next message."""

@@ -7,7 +7,7 @@ latent attention) keep mlx-lm's own cache, and `note` says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -44,15 +44,20 @@ class SequenceCache(EditableCache):
         """
         self._read_all(self.rewind())
 
-    def rewind(self) -> list[int]:
-        """Forget all keys and values and return the tokens, to be read again from the start; pins stay."""
+    def rewind(self, place_of: Callable[[int], int | None] = int) -> list[int]:
+        """Forget all keys and values and return the tokens, to be read again from the start; pins stay.
+
+        `place_of` says where the token at an index will be in what is read then, None for nowhere.
+        """
         tokens, table = self.tokens, self._table
         pinned, pinned_text = (
-            {index for index, position in enumerate(table.positions) if position in pins}
+            {place_of(index) for index, position in enumerate(table.positions) if position in pins}
             for pins in (table.pinned, table.pinned_text)
         )
         self.clear()
-        self._table.pinned, self._table.pinned_text = pinned, pinned_text
+        self._table.pinned, self._table.pinned_text = (
+            {place for place in places if place is not None} for places in (pinned, pinned_text)
+        )
         return tokens
 
     def pin(self, start: int, stop: int) -> None:

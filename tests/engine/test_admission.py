@@ -142,7 +142,7 @@ def test_versions_that_do_not_go_on_count_as_room(engine: Engine, monkeypatch: p
     needed = nbytes(engine, EXACT, len(rendered(engine, longer)) + 16)
     set_memory(monkeypatch, (needed - held) // 2)
     engine.admit(asked(longer, EXACT))
-    list(engine.rebuild(CancelToken()))  # which forgets other versions
+    list(engine.rebuild(asked(branch, EXACT), CancelToken()))  # which forgets other versions
     with pytest.raises(AdmissionError):
         engine.admit(asked(longer, EXACT))
 

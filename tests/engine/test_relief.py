@@ -341,7 +341,7 @@ def test_memory_that_grows_short_while_a_conversation_is_read_again_is_given_bac
     list(engine.generate(asked(conversation(3), conversation_id=2), CancelToken()))
     list(engine.generate(asked(conversation(10), HOT), CancelToken()))
     events: list[object] = []
-    for event in engine.rebuild(CancelToken()):
+    for event in engine.rebuild(asked(conversation(10), HOT), CancelToken()):
         events.append(event)
         if isinstance(event, PrefillProgress) and event.done > 300:
             guard.height = GuardStep.SPILL_IDLE

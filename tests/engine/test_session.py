@@ -46,6 +46,14 @@ def engine(path: Path, backend: Backend, tmp_path: Path) -> Engine:
     return small_engine(path, backend, spill_folder=tmp_path / "spill")
 
 
+def begin(engine: Engine, num_turns: int, kv: KVSpec = FOUR) -> tuple[ChatMessage, ...]:
+    """Answer a conversation; return it with its answer."""
+    messages = keyed(conversation(num_turns))
+    key = f"m{len(messages) + 1}"
+    text, _ = answer(engine, asked(messages, kv, answer_key=key))
+    return (*messages, ChatMessage("assistant", text, key=key))
+
+
 def test_two_conversations_in_turn_are_not_read_again(engine: Engine) -> None:
     one = asked(conversation(4), conversation_id=1)
     other = asked(conversation(3), conversation_id=2)
@@ -129,25 +137,54 @@ def test_where_the_positions_run_out_what_follows_the_gap_is_read_again(engine: 
 
 
 def test_reading_again_brings_the_bits_back_and_tells_how_far_it_is(engine: Engine) -> None:
-    answer(engine, asked(conversation(6), KVSpec.parse("2; page=64, group=32, hot=0, warm=0")))
+    said = begin(engine, 6, KVSpec.parse("2; page=64, group=32, hot=0, warm=0"))
     engine.apply_kv(KVSpec.parse("8; page=64, group=32, hot=0, warm=0"), CancelToken())
     tokens, usage = in_hand(engine).tokens, in_hand(engine).usage()
     assert usage.effective == (2, 2) and usage.num_below > 0
-    events = list(engine.rebuild(CancelToken()))
+    events = list(engine.rebuild(asked(said), CancelToken()))
     progress = [event for event in events if isinstance(event, PrefillProgress)]
-    assert (progress[0].done, progress[-1].done) == (0, len(tokens)) and len(progress) > 2
+    again, asked_for = in_hand(engine).tokens, rendered(engine, said[:-1])
+    assert again[: len(asked_for)] == tokens[: len(asked_for)]
+    assert (progress[0].done, progress[-1].done) == (0, len(again)) and len(progress) > 2
     usage = in_hand(engine).usage()
     assert usage.effective == (8, 8) and usage.num_below == 0
-    assert in_hand(engine).tokens == tokens
     assert figures.latest().phase is Phase.IDLE
 
 
+def test_reading_again_reads_what_is_wanted_and_not_what_is_held(engine: Engine) -> None:
+    said = begin(engine, 6)
+    whole = rendered(engine, said[:-1])  # with a byte or two of the answer behind it
+    engine.settle(asked(without_oldest(said, 3)))
+    fewer = in_hand(engine).num_tokens
+    events = list(engine.rebuild(asked(said), CancelToken()))  # the turns were restored meanwhile
+    last = [event for event in events if isinstance(event, PrefillProgress)][-1]
+    again = in_hand(engine)
+    assert fewer < len(whole) < last.done == last.total == again.num_tokens == again.next_position
+    assert again.tokens[: len(whole)] == whole
+    list(engine.rebuild(asked(said[2:]), CancelToken()))
+    assert len(whole) > in_hand(engine).num_tokens == in_hand(engine).next_position
+
+
+def test_a_page_that_is_pinned_by_hand_stays_so_when_text_before_it_is_read_again(engine: Engine) -> None:
+    said = begin(engine, 8)
+    engine.settle(asked((*said[:2], *said[4:])))
+    page_map = engine.page_map()
+    assert page_map is not None
+    last = page_map.pages[-1]
+    engine.pin(last.number, True)
+    list(engine.rebuild(asked(said), CancelToken()))
+    page_map = engine.page_map()
+    assert page_map is not None
+    pinned = [token for page in page_map.pages if page.pinned for token in page.tokens]
+    assert bytes(last.tokens) in bytes(pinned)
+    assert len(pinned) <= 2 * 64
+
+
 def test_reading_again_can_be_stopped_and_the_next_reply_reads_the_rest(engine: Engine) -> None:
-    request = asked(conversation(10))
-    answer(engine, request)
+    request = asked(begin(engine, 10))
     tokens, cancel = in_hand(engine).tokens, CancelToken()
     with pytest.raises(Cancelled):
-        for event in engine.rebuild(cancel):
+        for event in engine.rebuild(request, cancel):
             if isinstance(event, CacheChanged):
                 cancel.cancel()
     held = in_hand(engine).tokens
@@ -159,12 +196,12 @@ def test_reading_again_can_be_stopped_and_the_next_reply_reads_the_rest(engine: 
 def test_reading_again_what_does_not_fit_is_refused_and_leaves_it_as_it_is(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answer(engine, asked(conversation(6), KVSpec.parse("2; page=64, group=32, hot=0, warm=0")))
+    said = begin(engine, 6, KVSpec.parse("2; page=64, group=32, hot=0, warm=0"))
     engine.apply_kv(EXACT, CancelToken())
     tokens = in_hand(engine).tokens
     monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 0)
     with pytest.raises(AdmissionError, match="again takes"):
-        list(engine.rebuild(CancelToken()))
+        list(engine.rebuild(asked(said), CancelToken()))
     assert in_hand(engine).tokens == tokens
 
 

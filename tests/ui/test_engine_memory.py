@@ -195,8 +195,8 @@ def test_a_conversation_is_read_again_and_tells_how_far_it_is(
         engine.set_kv(KVSpec.parse("8; page=64, group=32"))
     states: list[EngineState] = []
     engine.state_changed.connect(states.append)
-    engine.rebuild(asked.conversation_id + 1)
-    engine.rebuild(asked.conversation_id)
+    engine.rebuild(asked.conversation_id + 1, SHORT)
+    engine.rebuild(asked.conversation_id, SHORT)
     qtbot.waitUntil(lambda: states[-2:] == [EngineState.REBUILDING, EngineState.READY], timeout=WAIT_MS)
     assert {conversation_id for conversation_id, _ in progress} == {asked.conversation_id}
     last = progress[-1][1]
