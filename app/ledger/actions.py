@@ -132,6 +132,17 @@ def together(
     return ContextChange(tuple(marks.values()), tuple(summaries.items()))
 
 
+def brought_along(context: ConversationContext, keys: Iterable[str]) -> int:
+    """Return how many turns come back with items that are restored, as the same summary stands for them."""
+    keys = tuple(keys)
+    after = context.changed(together(context, keys, restore))
+    named = {context.items.turn_of[key] for key in keys if key in context.items.turn_of}
+    return sum(
+        was.summary is not None and now.summary is None and index not in named and was.summary.key not in keys
+        for index, (was, now) in enumerate(zip(context.turns, after.turns, strict=True))
+    )
+
+
 def back_to(before: LedgerRows, now: LedgerRows) -> ContextChange:
     """Return the change that undoes all that has become of a ledger; summaries written since are retired."""
     unmarked = {key: ItemMark(key) for key in sorted(before.marks.keys() | now.marks.keys())}

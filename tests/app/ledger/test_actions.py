@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.ledger.actions import back_to, drop, pin, restore, together
+from app.ledger.actions import back_to, brought_along, drop, pin, restore, together
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import NO_CHANGE, ContextChange, ItemMark, LedgerRows, SummaryState
 from app.store.conversations import ConversationStore
@@ -54,6 +54,14 @@ def test_a_pin_stays_when_what_is_pinned_is_dropped_and_restored() -> None:
     gone = pinned.changed(drop(pinned, "m3"))
     assert states(gone)[1] is DROPPED and gone.turns[1].is_pinned
     assert gone.changed(restore(gone, "m3")).rows.marks == pinned.rows.marks
+
+
+def test_turns_under_the_same_summary_come_back_with_those_that_are_restored() -> None:
+    long = context(rows(summary(1, "m1", "m2", "m3", "m4", "m5", "m6"), dropped=["m7", "m8"]), turns(5))
+    assert brought_along(long, ["m3"]) == 2
+    assert brought_along(long, ["m1", "m3", "m5"]) == 0
+    assert brought_along(long, ["s1"]) == 0
+    assert brought_along(long, ["m7"]) == 0
 
 
 def test_a_document_is_pinned_dropped_and_restored_alone() -> None:
