@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
+import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -15,6 +16,8 @@ from engine.wording import format_nbytes
 
 NAMES = {Overflow.SUMMARIZE: "with summaries", Overflow.DROP: "without summaries"}
 _TITLE_CHARACTERS = 44
+_TEXT_WIDTH = 100
+_INDENT = 8 * " "
 _NONE = "–"
 
 
@@ -82,13 +85,13 @@ def _ledger(report: LedgerReport) -> Iterator[str]:
             continue
         for entry in entries:
             yield _row(_title(entry), entry.tokens, entry.nbytes, entry.state.value)
-            if entry.kind is EntryKind.SUMMARY:
+            if entry.summary is not None:
                 yield _row(*_together(entry.parts), EntryState.SUMMARIZED.value)
-            else:
-                yield from (
-                    _row(f"  {_title(part)}", part.tokens, part.nbytes, part.state.value)
-                    for part in entry.parts
+                yield from textwrap.wrap(
+                    entry.summary.text, _TEXT_WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT
                 )
+            for part in entry.parts if entry.summary is None else ():
+                yield _row(f"  {_title(part)}", part.tokens, part.nbytes, part.state.value)
     yield _row("In all", report.tokens, report.nbytes, "in context")
 
 

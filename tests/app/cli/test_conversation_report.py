@@ -6,6 +6,7 @@ from app.cli.conversation_report import csv_rows, report
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
 from app.long_talk.figures import ConversationBench, FactCounts, HeldConversation
 from app.profiles import Overflow
+from tests.app.ledger.paths import summary
 from tests.engine.bench.trim.figures import RUN, long_run, turn
 
 IN, GONE = EntryState.IN_CONTEXT, EntryState.LEFT_OUT
@@ -25,6 +26,7 @@ SUMMARY = LedgerEntry(
     "Summary of turns 1 to 3",
     tokens=250,
     nbytes=4_000_000,
+    summary=summary(1, "m1", text="The harbour has 40 boats. " * 8),
     parts=tuple(question(number, EntryState.SUMMARIZED) for number in (1, 2, 3)),
 )
 SUMMARIZED = HeldConversation(
@@ -75,6 +77,14 @@ def test_the_context_is_told_with_tokens_bytes_and_states() -> None:
     assert cells(told, "4  Question 4?")[3:] == ["100", "–", "in", "context"]
     assert cells(told, "Harbour, part 3")[3:] == ["900", "9.0", "MB", "in", "context"]
     assert cells(told, "In all")[2:] == ["1,269", "20", "MB", "in", "context"]
+
+
+def test_the_words_of_a_summary_are_told_below_what_it_stands_for() -> None:
+    lines = report(RESULT).splitlines()
+    first = next(number for number, line in enumerate(lines) if "Turns 1 to 3" in line) + 1
+    told = [line for line in lines[first:] if line.startswith(8 * " ")][:3]
+    assert "".join(f"{line.strip()} " for line in told) == "The harbour has 40 boats. " * 8
+    assert all(len(line) <= 100 for line in told)
 
 
 def test_turns_that_were_left_out_are_one_row_with_their_documents() -> None:
