@@ -8,6 +8,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry
+from app.ledger.records import Summary, SummarySource, SummaryState
+from app.profiles import Overflow
 from app.store.records import MessageState
 from engine.sampling import SamplingParams
 from tests.engine.small_engine import FOUR, write_small_model
@@ -175,6 +177,34 @@ def test_without_a_model_the_context_is_changed_and_not_summarized(modelless: Ma
     assert rows(modelless)[first.key].is_pinned
     actions.undo.trigger()
     assert not rows(modelless)[first.key].is_pinned and not actions.undo.isEnabled()
+
+
+def test_restoring_one_of_several_turns_under_a_summary_tells_that_the_others_come_back(
+    modelless: MainWindow,
+) -> None:
+    session = modelless.chat.session
+    assert session.conversation_id is not None
+    covers = tuple(key for turn in session.context.turns for key in turn.keys)
+    both = Summary(0, "Ships.", covers, SummarySource.MODEL, "", "a model", 90, 9, SummaryState.USED)
+    modelless._store.add_summary(session.conversation_id, both)
+    session.follow_ledger(session.conversation_id)
+    choose(modelless, covers[0])
+    assert "1 other turn comes back, too" in modelless.inspector.context._cost.text()
+
+
+def test_a_restored_context_that_is_trimmed_again_at_once_is_told_so(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    panel, first = window.inspector.context, of_kind(window, EntryKind.TURN)[0]
+    ask_for(window, LedgerAction.DROP, first.key)
+    with qtbot.waitSignal(window._engine.reading_cost_told, timeout=WAIT_MS):
+        choose(window, first.key)
+    assert "What you pin stays" not in panel._cost.text()
+    panel.view.clearSelection()
+    window.profile.update(max_context=600, trim_at=0.7, overflow=Overflow.SUMMARIZE)
+    with qtbot.waitSignal(window._engine.reading_cost_told, timeout=WAIT_MS):
+        choose(window, first.key)
+    assert "old turns are summarized again. What you pin stays." in panel._cost.text()
 
 
 def test_restoring_several_rows_is_undone_at_once(modelless: MainWindow) -> None:
