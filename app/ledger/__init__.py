@@ -21,6 +21,7 @@ One summary:
     summary_request, summary_prompts: what is to be summarized, and how a model is asked.
     summarizer: has the model write it, or an extract stand in.
     summary_check: whether what the model wrote is one.
+    facts: the numbers, dates and names of a text, by which summaries are compared.
     extract, sentences: the text's own sentences, chosen by rules.
     progress: how far it is.
 

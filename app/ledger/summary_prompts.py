@@ -14,7 +14,7 @@ import tomllib
 from dataclasses import dataclass
 
 from app.ledger.sentences import words_of
-from app.ledger.summary_request import SummaryRequest
+from app.ledger.summary_request import PartKind, SummaryRequest
 from engine.model import ChatMessage
 
 _LEAST_OWN_WORDS = 8
@@ -84,7 +84,7 @@ def summary_instruction(request: SummaryRequest, most_tokens: int) -> str:
 
 
 def _told_by(request: SummaryRequest) -> str:
-    own = "\n".join(part.text for part in request.parts if not part.is_document)
+    own = "\n".join(part.text for part in request.parts if part.kind is not PartKind.DOCUMENT)
     return own if len(words_of(own)) >= _LEAST_OWN_WORDS else request.source
 
 

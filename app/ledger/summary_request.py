@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import enum
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -26,22 +28,42 @@ def most_summary_tokens(source_tokens: int) -> int:
     return max(source_tokens * 15 // 100, min(LEAST_SUMMARY_TOKENS, source_tokens))
 
 
+MOST_EARLIER_SHARE = 2 / 3
+"""Of a summary, so that what is new has room beside what was summarized before."""
 _SPEAKERS = {"system": "System", "user": "User", "assistant": "Assistant"}
+_SPEAKER_LINE = re.compile(rf"({'|'.join(_SPEAKERS.values())}): ")
+"""How a line of an extract begins."""
+
+
+class PartKind(enum.Enum):
+    """Whose words a part of what is summarized is."""
+
+    USER = "user"
+    ANSWER = "answer"
+    DOCUMENT = "document"
+    EARLIER = "earlier"
+    """An earlier summary, or what one speaker said in it: the only trace of many turns."""
 
 
 @dataclass(frozen=True)
 class SourcePart:
-    """What one speaker said at a time, one document, or an earlier summary.
+    """What one speaker said at a time, one document, or of an earlier summary.
 
     Attributes:
         speaker: who said it, or the document's title; empty where that is not to be told.
         text: the words.
-        is_document: whether it is a document.
+        kind: whose words they are.
     """
 
     speaker: str
     text: str
-    is_document: bool = False
+    kind: PartKind
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the model said it, now or in an earlier summary."""
+        is_earlier = self.kind is PartKind.EARLIER
+        return self.kind is PartKind.ANSWER or (is_earlier and self.speaker == _SPEAKERS["assistant"])
 
 
 @dataclass(frozen=True)
@@ -82,9 +104,17 @@ class SummaryRequest:
         """What is to be summarized, in order."""
         if self.is_document:
             message = self.messages[-1]
-            return (SourcePart("", words_inside(message.documents[-1], message.content), True),)
+            return (SourcePart("", words_inside(message.documents[-1], message.content), PartKind.DOCUMENT),)
         found = (part for message in self.messages[self.first :] for part in _parts(message))
         return tuple(part for part in found if part.text.strip())
+
+    @property
+    def earlier_share(self) -> float:
+        """What earlier summaries should have of the new one: as much as their turns are of all, 0 to 2/3."""
+        if self.is_document:
+            return 0.0
+        num_new = sum(part.kind is PartKind.USER for part in self.parts)
+        return min(1 - min(num_new, self.num_turns) / self.num_turns, MOST_EARLIER_SHARE)
 
     @property
     def source(self) -> str:
@@ -94,8 +124,23 @@ class SummaryRequest:
 
 def _parts(message: ChatMessage) -> Iterator[SourcePart]:
     for each in message.documents:
-        is_document = each.kind is not SpanKind.SUMMARY
-        speaker = each.title if is_document else ""
-        yield SourcePart(speaker, words_inside(each, message.content), is_document)
+        words = words_inside(each, message.content)
+        if each.kind is SpanKind.SUMMARY:
+            yield from _earlier_parts(words)
+        else:
+            yield SourcePart(each.title, words, PartKind.DOCUMENT)
     own = without_reasoning(without_documents(message.content, message.documents))
-    yield SourcePart(_SPEAKERS[message.role], own)
+    kind = PartKind.ANSWER if message.role == "assistant" else PartKind.USER
+    yield SourcePart(_SPEAKERS[message.role], own, kind)
+
+
+def _earlier_parts(summary: str) -> Iterator[SourcePart]:
+    """Yield an earlier summary by who said it, as an extract tells; all at once where nothing does."""
+    speaker, said = "", list[str]()
+    for line in summary.splitlines():
+        begins = _SPEAKER_LINE.match(line)
+        if begins:
+            yield SourcePart(speaker, "\n".join(said), PartKind.EARLIER)
+            speaker, said, line = begins[1], [], line[begins.end() :]
+        said.append(line)
+    yield SourcePart(speaker, "\n".join(said), PartKind.EARLIER)
