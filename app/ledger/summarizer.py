@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator
 from app.ledger.extract import extract
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
-from app.ledger.summary_check import Flaw, finished, flaw_of, repeats
+from app.ledger.summary_check import Flaw, finished, flaw_of, forgets, repeats
 from app.ledger.summary_prompts import asking_messages, summary_instruction
 from app.ledger.summary_request import SummaryRequest, most_summary_tokens
 from app.segment_prompts import without_reasoning
@@ -22,6 +22,8 @@ from engine.sampling import SamplingParams
 
 log = logging.getLogger(__name__)
 
+LEAST_YARDSTICK_TOKENS = 64
+"""A summary that is shorter though it might be longer is compared with an extract of so many tokens."""
 REPEATS_EVERY_TOKENS = 32
 """How often it is looked whether the model goes round in circles."""
 
@@ -73,6 +75,7 @@ class Summarizer:
             return self.extract(request, _note("The model could not write a summary"))
         text = finished(writing.text, writing.has_ended, most_tokens, loaded.counter.count)
         flaw = writing.flaw(text) or flaw_of(text, request.source, instruction)
+        flaw = flaw or forgets(text, self._yardstick(request, text), request.parts)
         if flaw is not None:
             log.info("A summary is not used: %s", flaw.value)
             return self.extract(request, _note(flaw.value))
@@ -88,9 +91,16 @@ class Summarizer:
         Raises:
             ModelError: no model is loaded.
         """
-        most_tokens = most_summary_tokens(request.source_tokens)
-        text = extract(request.parts, most_tokens, self._loaded.counter.count)
+        text = self._extracted(request, most_summary_tokens(request.source_tokens))
         return self._draft(request, text, SummarySource.EXTRACT, note=note)
+
+    def _yardstick(self, request: SummaryRequest, text: str) -> str:
+        """Return the extract that a summary is compared with: about as long, since facts take room."""
+        room = min(most_summary_tokens(request.source_tokens), LEAST_YARDSTICK_TOKENS)
+        return self._extracted(request, max(self._loaded.counter.count(text), room))
+
+    def _extracted(self, request: SummaryRequest, most_tokens: int) -> str:
+        return extract(request.parts, most_tokens, self._loaded.counter.count, request.earlier_share)
 
     def _draft(
         self, request: SummaryRequest, text: str, source: SummarySource, *, note: str = "", model: str = ""

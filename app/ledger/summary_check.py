@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from app.ledger.facts import facts_of, kept_facts, numbers_in
 from app.ledger.sentences import sentences, whole_sentences, words_of
+from app.ledger.summary_request import PartKind, SourcePart
 from app.splitting import CountTokens
 
 _RUN_WORDS = 4
@@ -21,9 +22,14 @@ _LEAST_SHARED = 0.5
 """Share of the longer words, and of the numbers, that have to be in the text."""
 _MOST_INVENTED = 1 / 3
 """Share of the numbers of two digits and more that are not in the text; some may be sums or dates."""
-_NUMBER = re.compile(r"\d{2,}")
-_GROUPED = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)")
-"""A number with its thousands apart, which a model may write another way."""
+_LEAST_DIGITS = 2
+"""A number of fewer may be counted rather than told."""
+_LEAST_FACTS = 2.0
+"""With fewer of them in an extract there is nothing to compare with."""
+_LEAST_KEPT = 0.4
+"""Share that a summary keeps of the facts that an extract of its length keeps."""
+_COLONS = (":", "：")
+_MARKUP = "*_# \n\t"
 _LONG = 4
 _STEM = 6
 """Letters that tell words apart, so that other endings do not count."""
@@ -38,10 +44,14 @@ class Flaw(enum.Enum):
     ECHOED = "The model repeated what it was asked"
     FOREIGN = "The model's summary was not about this text"
     INVENTED = "The model's summary had numbers that are not in the text"
+    FORGETFUL = "The model's summary left out most names, numbers and dates"
+    FORGOT_EARLIER = "The model's summary left out what was summarized before"
 
 
 def finished(text: str, has_ended: bool, most_tokens: int, count_tokens: CountTokens) -> str:
     """Return a text that is at most so many tokens; cut behind a sentence, empty where none fits.
+
+    What ends with a colon is not finished, whoever ended it.
 
     Args:
         text: what was written.
@@ -51,7 +61,7 @@ def finished(text: str, has_ended: bool, most_tokens: int, count_tokens: CountTo
     """
     if not has_ended:
         text = whole_sentences(text)
-    while text and count_tokens(text) > most_tokens:
+    while text and (count_tokens(text) > most_tokens or text.rstrip(_MARKUP).endswith(_COLONS)):
         text = whole_sentences(text[:-1])
     return text
 
@@ -73,6 +83,25 @@ def flaw_of(text: str, source: str, instruction: str) -> Flaw | None:
     if shared_share(text, source) < _LEAST_SHARED:
         return Flaw.FOREIGN
     return Flaw.INVENTED if _invented_share(text, source) > _MOST_INVENTED else None
+
+
+def forgets(text: str, extract: str, parts: Sequence[SourcePart]) -> Flaw | None:
+    """Return what is wrong with a summary that keeps far fewer facts than an extract, None where it does not.
+
+    What earlier summaries tell has to be kept as well: it is nowhere else.
+
+    Args:
+        text: the summary.
+        extract: sentences of the same parts, about as long.
+        parts: what both are of.
+    """
+    facts = facts_of(parts)
+    earlier = "\n".join(part.text for part in parts if part.kind is PartKind.EARLIER)
+    for some, flaw in ((facts, Flaw.FORGETFUL), (kept_facts(earlier, facts), Flaw.FORGOT_EARLIER)):
+        yardstick = sum(kept_facts(extract, some).values())
+        if yardstick >= _LEAST_FACTS and sum(kept_facts(text, some).values()) < _LEAST_KEPT * yardstick:
+            return flaw
+    return None
 
 
 def repeats(text: str) -> bool:
@@ -99,14 +128,8 @@ def _means_something(word: str) -> bool:
 
 
 def _invented_share(text: str, source: str) -> float:
-    numbers = _numbers(text)
-    return len(numbers - _numbers(source)) / len(numbers) if numbers else 0.0
-
-
-def _numbers(text: str) -> set[str]:
-    """Return the numbers of a text by their digits, whatever script these are in."""
-    found = _NUMBER.findall(_GROUPED.sub(lambda grouped: re.sub(r"\D", "", grouped.group()), text))
-    return {"".join(str(int(digit)) for digit in number) for number in found}
+    numbers = {number for number in numbers_in(text) if len(number) >= _LEAST_DIGITS}
+    return len(numbers - numbers_in(source)) / len(numbers) if numbers else 0.0
 
 
 def _echoed_share(text: str, instruction: str) -> float:

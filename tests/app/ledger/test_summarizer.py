@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.document_prompt import chat_message, document_passage
+from app.document_prompt import chat_message, document_passage, summary_passage
 from app.documents.document import Document
 from app.ledger.progress import SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
@@ -167,10 +167,64 @@ def test_an_extract_stands_in_for_what_is_no_summary_and_says_why(
     assert is_of_the_text(summary.text, QUESTION, ANSWER) and 0 < summary.num_tokens <= 120
 
 
+BIKE = (
+    ChatMessage("user", "My dog Bramble was born on 14 May 2019. My sister Anna lives in Lisbon.", key="m1"),
+    ChatMessage("assistant", "Your tale of the bicycle has fascinating details.", key="m2"),
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            "Your tale has fascinating details: the sister lives, and the bicycle was born.",
+            "The model's summary left out most names, numbers and dates",
+        ),
+        ("Here is the tale of the bicycle and the sister:", "The model did not finish a sentence"),
+    ],
+)
+def test_an_extract_stands_in_for_a_summary_that_keeps_no_fact_of_the_text(
+    babbling: Engine, backend: Backend, words: str, reason: str
+) -> None:
+    summary, _ = written(ScriptedEngine(babbling, backend, *words), asked(BIKE, source_tokens=600))
+    assert summary.note == f"{reason}, so these are sentences of the text itself."
+    assert "Bramble was born on 14 May 2019." in summary.text
+
+
+def test_a_short_summary_of_a_long_text_is_compared_with_an_extract_of_its_length(
+    babbling: Engine, backend: Backend
+) -> None:
+    """One of all the budget would keep every name of the text."""
+    words = "Karin Aho of Oslo saw Rex in 1931."
+    names = " ".join(
+        f"Then there was {chr(65 + n)}{chr(97 + n)}mo of {chr(75 - n)}uro in {1900 + n}." for n in range(9)
+    )
+    text = ChatMessage("user", f"In Oslo lives Karin Aho, who saw Rex in 1931. {names}", key="m1")
+    summary, _ = written(ScriptedEngine(babbling, backend, words), asked([text], source_tokens=9_000))
+    assert (summary.text, summary.source) == (words, SummarySource.MODEL)
+
+
+def test_a_summary_of_a_summary_that_forgets_the_earlier_one_is_an_extract_of_both(
+    babbling: Engine, backend: Backend
+) -> None:
+    earlier = summary_passage(
+        "Summary", "the earlier conversation", "User: My budget is 730 euros in Lisbon.", "s1"
+    )
+    messages = (
+        chat_message("user", "I leave for Rome with Paul on 3 June 2021.", [earlier], "m3"),
+        ChatMessage("assistant", "Good.", key="m4"),
+    )
+    newest = "The user leaves for Rome with Paul on 3 June 2021."
+    request = asked(messages, source_tokens=700, num_turns=5)
+    summary, _ = written(ScriptedEngine(babbling, backend, newest), request)
+    assert summary.note.startswith("The model's summary left out what was summarized before, so")
+    assert "730 euros in Lisbon" in summary.text and "3 June 2021" in summary.text
+
+
 def is_of_the_text(extract: str, *texts: str) -> bool:
     said = {sentence for text in texts for sentence in sentences(text)}
     lines = (line.partition(": ")[2] for line in extract.splitlines())
-    return all(sentence in said for line in lines for sentence in sentences(line))
+    return all(sentence in {*said, "…"} for line in lines for sentence in sentences(line))
 
 
 def test_a_model_that_babbles_is_replaced_by_an_extract_within_its_budget(babbling: Engine) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from app.ledger.summary_check import Flaw, finished, flaw_of, repeats, shared_share
+from app.ledger.summary_check import Flaw, finished, flaw_of, forgets, repeats, shared_share
+from app.ledger.summary_request import PartKind, SourcePart
 
 SOURCE = (
     "Petra and Jonas want to travel to Portugal from 12 May to 19 May 2025. Their budget is 2,400 euros. "
@@ -97,3 +98,63 @@ def test_a_text_that_was_not_ended_or_is_too_long_is_cut_behind_a_sentence() -> 
     assert finished(text, True, 6, num_words) == "One is done here."
     assert finished(text, False, 3, num_words) == ""
     assert finished("One is done here. Two is done.", True, 7, num_words) == "One is done here. Two is done."
+
+
+PARTS = (
+    SourcePart(
+        "User", "My dog Bramble was born on 14 May 2019. My sister Anna lives in Lisbon.", PartKind.USER
+    ),
+    SourcePart("Assistant", "How nice! They say that the people of Lisbon love dogs.", PartKind.ANSWER),
+    SourcePart("User", "My budget for a bicycle is 730 euros. How does a bicycle work?", PartKind.USER),
+    SourcePart(
+        "Assistant", "It has two wheels, and you ride it. Karl Drais made one in 1817.", PartKind.ANSWER
+    ),
+)
+YARDSTICK = "User: My dog Bramble was born on 14 May 2019.\nUser: My budget for a bicycle is 730 euros."
+
+
+def test_a_summary_that_keeps_none_of_the_facts_that_an_extract_keeps_is_told_apart() -> None:
+    vague = "Your tale of the bicycle is fascinating: it has wheels, and you ride it."
+    assert flaw_of(vague, " ".join(part.text for part in PARTS), ASKED) is None
+    assert forgets(vague, YARDSTICK, PARTS) is Flaw.FORGETFUL
+
+
+def test_a_summary_with_about_the_facts_of_an_extract_in_other_words_passes() -> None:
+    good = "The dog Bramble is from 14 May 2019, sister Anna is in Lisbon, and 730 euros go to a bicycle."
+    assert forgets(good, YARDSTICK, PARTS) is None
+    assert forgets("Bramble: 14.05.2019; a bicycle for 730 euros.", YARDSTICK, PARTS) is None
+
+
+def test_what_only_an_answer_has_counts_less_than_what_the_user_told() -> None:
+    """Three facts of the user's against three of an answer's: the same number, half the worth."""
+    told = "Bramble was born on 14 in 2019."
+    answered = "Karl Drais made one in 1817."
+    assert forgets(told, YARDSTICK, PARTS) is None
+    assert forgets(answered, YARDSTICK, PARTS) is Flaw.FORGETFUL
+
+
+def test_a_text_without_numbers_and_names_may_be_summarized_in_any_words() -> None:
+    parts = (
+        SourcePart("User", "Tell me why owls hunt at night.", PartKind.USER),
+        SourcePart("Assistant", "They see well in the dark, and mice come out then.", PartKind.ANSWER),
+    )
+    assert forgets("Owls see in the dark.", "User: Tell me why owls hunt at night.", parts) is None
+
+
+def test_a_summary_of_a_summary_has_to_keep_facts_of_the_earlier_one() -> None:
+    earlier = SourcePart("User", "My budget is 730 euros, says Anna in Lisbon.", PartKind.EARLIER)
+    newest = SourcePart("User", "I leave for Rome with Paul on 3 June 2021 at 9:30.", PartKind.USER)
+    extract = (
+        "User: My budget is 730 euros, says Anna in Lisbon.\nUser: I leave for Rome with Paul on 3 June 2021."
+    )
+    only_new = "The user leaves for Rome with Paul on 3 June 2021 at 9:30."
+    assert forgets(only_new, extract, (earlier, newest)) is Flaw.FORGOT_EARLIER
+    assert forgets(f"{only_new} Anna of Lisbon has 730 euros.", extract, (earlier, newest)) is None
+
+
+@pytest.mark.parametrize("end", [":", "：", ":**", ":\n\n"])
+def test_a_text_that_ends_with_a_colon_is_not_finished(end: str) -> None:
+    begun = f"Here are details of the journey{end}"
+    assert finished(begun, True, 100, num_words) == ""
+    assert finished(f"One is done. {begun}", True, 100, num_words) == "One is done."
+    assert finished(f"One is done. {begun}\n- a wheel", True, 100, num_words).endswith("- a wheel")
