@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
 from app.ledger.records import Summary, SummarySource
-from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.wording import format_nbytes
-from ui.reading_time import short_duration
 
 KIND_WORDS = {
     EntryKind.SYSTEM: "System",
@@ -128,33 +126,12 @@ def tip_text(entry: LedgerEntry) -> str:
     return "\n".join(line for line in lines if line)
 
 
-def cost_sentence(tokens: int | None, prefill_tps: float | None) -> str:
-    """Return what restoring costs: tokens to read, None where no model could say, and how fast it reads."""
-    if tokens is None:
-        return "What is restored is read with the next message."
-    if not tokens:
-        return "Restoring costs nothing: it comes back at once."
-    time = f", {short_duration(tokens / prefill_tps)}" if prefill_tps else ""
-    return f"Restoring reads {_tokens(tokens)} again with the next message{time}."
-
-
-def overfull_sentence(report: LedgerReport) -> str:
-    """Return that a context has no room for an answer, nothing where it has or that is not known."""
-    tokens, limit = report.tokens, report.limit_tokens
-    if tokens is None or limit is None or tokens + MIN_ANSWER_TOKENS <= limit:
-        return ""
-    return (
-        f"The context then has about {_tokens(tokens)}, too many for its limit of {limit:,}: before the next "
-        "answer old turns have to leave it."
-    )
-
-
 def author_text(summary: Summary) -> str:
     """Return who wrote a summary, and of how much."""
     of = f" It replaces {_tokens(summary.source_tokens)}." if summary.source_tokens else ""
     if summary.source is SummarySource.MODEL:
         return f"Written by {summary.model or 'the model'}.{of}"
-    return f"Sentences of the text itself.{of} {summary.note}".rstrip()
+    return f"{summary.note or 'Sentences of the text itself.'}{of}"
 
 
 def _tokens(count: int, of: str = "") -> str:

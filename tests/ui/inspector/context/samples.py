@@ -24,7 +24,9 @@ def summary(number: int = 1, *, is_extract: bool = False) -> Summary:
         text="The budget is 12,400 euros. Anna decides until 3 May. Open: who counts the owls in winter.",
         covers=("m1", "m2"),
         source=SummarySource.EXTRACT if is_extract else SummarySource.MODEL,
-        note="The model repeated itself." if is_extract else "",
+        note="The model's summary repeated itself, so these are sentences of the text itself."
+        if is_extract
+        else "",
         model="" if is_extract else "SmolLM2-135M-Instruct",
         source_tokens=1_204,
         num_tokens=124,

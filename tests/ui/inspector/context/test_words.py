@@ -13,8 +13,6 @@ from ui.inspector.context.words import (
     author_text,
     beside_text,
     beside_tip,
-    cost_sentence,
-    overfull_sentence,
     row_sentence,
     takes_text,
     tip_text,
@@ -69,21 +67,11 @@ def test_the_tip_says_what_on_disk_and_not_read_yet_mean() -> None:
 def test_who_wrote_a_summary_is_told_and_why_it_is_not_the_model() -> None:
     assert author_text(summary()) == "Written by SmolLM2-135M-Instruct. It replaces 1,204 tokens."
     assert author_text(summary(is_extract=True)) == (
-        "Sentences of the text itself. It replaces 1,204 tokens. The model repeated itself."
+        "The model's summary repeated itself, so these are sentences of the text itself. "
+        "It replaces 1,204 tokens."
     )
-
-
-@pytest.mark.parametrize(
-    ("tokens", "speed", "words"),
-    [
-        (0, 100.0, "Restoring costs nothing: it comes back at once."),
-        (1_204, 240.8, "Restoring reads 1,204 tokens again with the next message, about 5 s."),
-        (1, None, "Restoring reads 1 token again with the next message."),
-        (None, None, "What is restored is read with the next message."),
-    ],
-)
-def test_what_restoring_costs_is_told(tokens: int | None, speed: float | None, words: str) -> None:
-    assert plain(cost_sentence(tokens, speed)) == words
+    bare = dataclasses.replace(summary(is_extract=True), note="")
+    assert author_text(bare) == "Sentences of the text itself. It replaces 1,204 tokens."
 
 
 def test_the_bar_of_heat_is_half_at_the_average_and_grows_by_factors() -> None:
@@ -102,12 +90,3 @@ def test_nothing_is_told_of_figures_that_are_unknown() -> None:
     assert "attention" not in tip_text(bare) and "token" not in tip_text(bare)
     assert row_sentence(SYSTEM).startswith("System prompt, You are a careful assistant., 34 tokens")
     assert row_sentence(summary_row(1, 2, 4)).startswith("Summary, Summary of turns 2 to 3, 124 tokens")
-
-
-def test_a_context_without_room_for_an_answer_is_told_with_its_limit() -> None:
-    full = LedgerReport(tokens=1_010, is_about=True, limit_tokens=1_024)
-    assert plain(overfull_sentence(full)).startswith(
-        "The context then has about 1,010 tokens, too many for its limit of 1,024:"
-    )
-    for tokens, limit in ((500, 1_024), (None, 1_024), (5_000, None)):
-        assert overfull_sentence(LedgerReport(tokens=tokens, limit_tokens=limit)) == ""
