@@ -110,12 +110,14 @@ def prompt_spans(
 def _find(message: ChatMessage, marker: str | None, text: str, cursor: int) -> Iterator[_Stretch]:
     """Yield the parts of a message that are found from `cursor` on; nothing where it was rewritten.
 
-    A template may leave out white space around it, and the reasoning before an answer.
+    A template may leave out white space around it, and the reasoning before an answer. Of messages that are
+    merged, it leaves out only what precedes the first and what follows the last.
     """
     if marker is None:
         return
-    answer = message.content.rpartition(_REASONING_END)[2].strip()
-    for words in dict.fromkeys((message.content, message.content.strip(), answer)):
+    content = message.content
+    answer = content.rpartition(_REASONING_END)[2].strip()
+    for words in dict.fromkeys((content, content.lstrip(), content.rstrip(), content.strip(), answer)):
         start = text.find(marker + words, cursor)
         if words and start >= 0 and (marker.strip() or start == cursor):
             yield from _parts(message, words, start, start + len(marker))

@@ -16,10 +16,7 @@ KEPT_SHARE = 0.6
 def turn_starts(messages: Sequence[ChatMessage]) -> list[int]:
     """Return the index of each turn's first message: a question, with all up to the next question.
 
-    A system prompt before the first question belongs to no turn.
+    A question that was never answered is a turn of its own. A system prompt before the first question belongs
+    to no turn.
     """
-    return [
-        index
-        for index, message in enumerate(messages)
-        if message.role == "user" and (index == 0 or messages[index - 1].role != "user")
-    ]
+    return [index for index, message in enumerate(messages) if message.role == "user"]

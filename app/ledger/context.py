@@ -44,7 +44,7 @@ class SpanState(enum.Enum):
 
 @dataclass(frozen=True)
 class Turn:
-    """A question, or several in a row, with the answer.
+    """A question with its answer, or without one where that was stopped before its first word.
 
     Attributes:
         messages: those that have words.
@@ -52,7 +52,7 @@ class Turn:
         state: whether the model reads it.
         summary: what stands for it, where it is summarized.
         is_pinned: whether a message or document of it is pinned, so that no trim releases it.
-        is_pending: whether it waits for its answer.
+        is_pending: whether it waits for its answer, as only the last one does.
     """
 
     messages: tuple[Message, ...]

@@ -17,20 +17,17 @@ Turns = Sequence[tuple[Message, ...]]
 
 
 def turns_of(path: Sequence[Message]) -> tuple[tuple[Message, ...], ...]:
-    """Return a path by its turns: a question, or several in a row, with all up to the next question.
+    """Return a path by its turns: a question with all up to the next question.
 
-    The same rule as `engine.turns.turn_starts`. What stands before the first question is a turn of its own.
+    The same rule as `engine.turns.turn_starts`: a question that was never answered is a turn of its own. So
+    is what stands before the first question.
     """
-    starts = [
-        index
-        for index, message in enumerate(path)
-        if index == 0 or (message.role is Role.USER and path[index - 1].role is not Role.USER)
-    ]
+    starts = [index for index, message in enumerate(path) if index == 0 or message.role is Role.USER]
     return tuple(tuple(path[start:stop]) for start, stop in pairwise([*starts, len(path)]))
 
 
 def pending_turn(turns: Turns) -> int | None:
-    """Return the index of the turn that waits for its answer: the last one where a question ends it."""
+    """Return the index of the turn that waits for its answer: the last one where it is a question alone."""
     return len(turns) - 1 if turns and turns[-1][-1].role is Role.USER else None
 
 

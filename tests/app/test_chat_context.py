@@ -35,7 +35,7 @@ from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
-from engine.events import ContextShortened, GenerationStats, Token
+from engine.events import ContextShortened, GenerationStats, PrefillProgress, Token
 from engine.guard import Guard, GuardStep
 from tests.engine.small_engine import FOUR, SHORT, guard_at, small_engine, write_small_model
 
@@ -210,6 +210,24 @@ def test_pinned_turns_stay_and_the_others_go(talk: Talk) -> None:
     talk.ask("f" * 80)
     assert talk.states[0] is SpanState.IN_CONTEXT
     assert talk.states[1] is SpanState.SUMMARIZED
+
+
+@pytest.mark.parametrize("settings", [SUMMARIZE, DROP], ids=["summarize", "drop"])
+def test_replies_that_are_stopped_before_a_word_never_fill_the_context_for_good(
+    talk: Talk, settings: ReplySettings
+) -> None:
+    for letter in LETTERS[:12]:
+        cancel = CancelToken()
+
+        def stop(event: ReplyEvent, cancel: CancelToken = cancel) -> None:
+            if isinstance(event, PrefillProgress):
+                cancel.cancel()
+
+        talk.ask(letter * 90, settings, on_event=stop, cancel=cancel)
+        assert talk.leaf is not None and (talk.leaf.state, talk.leaf.text) == (MessageState.STOPPED, "")
+    stats = talk.ask("And now?", settings)
+    assert talk.leaf.state is MessageState.COMPLETE and stats.left_out_turns > 0
+    assert len(talk.states) == 13 and talk.states[-1] is SpanState.IN_CONTEXT
 
 
 def test_the_time_to_the_first_token_includes_the_summary_that_is_written_before_and_no_other(

@@ -308,6 +308,22 @@ def test_a_summary_takes_the_place_of_turns_and_is_all_that_is_read(
     check_kept(wanted, held)
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("system", [[], [SYSTEM]])
+@pytest.mark.parametrize("gone", [{0}, {1, 2}, {3}, {4}, {3, 4}, {0, 1, 2, 3}])
+def test_questions_that_were_never_answered_leave_every_template_unread(
+    template: str | None, system: list[ChatMessage], gone: set[int]
+) -> None:
+    """Where a template merges questions in a row, the marker of what stays is another one."""
+    messages = [each for each in conversation(6) if each.key not in ("m1", "m5", "m7", "m11")]
+    held = in_template(template, [*system, *messages])
+    stays = [message for at, message in enumerate(messages) if at not in gone]
+    wanted = in_template(template, [*system, *stays])
+
+    check_kept(held, wanted)
+    check_kept(wanted, held)
+
+
 def test_a_document_leaves_the_question_that_it_came_with() -> None:
     messages = conversation(3)
     document = "All about letters. " * 9

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -135,6 +137,47 @@ def test_every_message_has_a_span_in_order_with_its_words(
     ]
     assert len(named) == len(expected)
     assert all(words.strip() in text for words, (_, text) in zip(expected, named, strict=True))
+
+
+@given(
+    template=st.sampled_from(TEMPLATES),
+    system=st.none() | WORDS,
+    texts=st.lists(WORDS, min_size=1, max_size=7),
+    data=st.data(),
+)
+@settings(max_examples=150)
+def test_questions_in_a_row_are_found_where_a_template_merges_them(
+    template: str | None, system: str | None, texts: list[str], data: st.DataObject
+) -> None:
+    is_answered = data.draw(st.lists(st.booleans(), min_size=len(texts), max_size=len(texts)))
+    messages = [] if system is None else [ChatMessage("system", system)]
+    for number, (text, has_answer) in enumerate(zip(texts, is_answered, strict=True)):
+        asked = with_documents(text, *["In short"] * data.draw(st.integers(0, 1)))
+        messages.append(dataclasses.replace(asked, key=f"m{number}"))
+        if has_answer:
+            messages.append(ChatMessage("assistant", "So.", key=f"n{number}"))
+
+    prompt, found = prompt_of(messages, template)
+
+    named = [(span, text) for span, text in zip(prompt.spans, found, strict=True) if span.key]
+    assert [span.key for span, _ in named] == [message.key for message in messages if message.key]
+    words = {f"m{number}": text.strip() for number, text in enumerate(texts)}
+    assert all(text.strip().endswith(words.get(span.key, "So.")) for span, text in named)
+    borders = [place for span in prompt.spans for place in (span.start, span.stop)]
+    assert borders == sorted(borders)
+
+
+def test_white_space_that_a_template_leaves_between_merged_questions_parts_none_from_its_words() -> None:
+    messages = [ChatMessage("user", f" {word} ", key=word) for word in ("One", "Two", "Three")]
+
+    prompt, texts = prompt_of(messages, GEMMA)
+
+    assert [(span.key, text) for span, text in zip(prompt.spans, texts, strict=True)] == [
+        ("One", "<start_of_turn>user\nOne "),
+        ("Two", "\n\n Two "),
+        ("Three", "\n\n Three"),
+        ("", "<end_of_turn>\n<start_of_turn>model\n"),
+    ]
 
 
 def test_words_that_stand_elsewhere_too_are_found_where_the_message_is() -> None:

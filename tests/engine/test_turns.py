@@ -10,7 +10,11 @@ QUESTION, ANSWER = ChatMessage("user", "What is it?"), ChatMessage("assistant", 
 
 
 def test_a_turn_is_a_question_with_all_up_to_the_next() -> None:
-    assert turn_starts((SYSTEM, QUESTION, QUESTION, ANSWER, QUESTION)) == [1, 4]
+    assert turn_starts((SYSTEM, QUESTION, QUESTION, ANSWER, QUESTION)) == [1, 2, 4]
+
+
+def test_a_question_without_an_answer_is_a_turn_of_its_own() -> None:
+    assert turn_starts((QUESTION, QUESTION, QUESTION)) == [0, 1, 2]
 
 
 def test_what_precedes_the_first_question_is_of_no_turn() -> None:

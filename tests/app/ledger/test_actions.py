@@ -49,6 +49,13 @@ def test_a_message_is_pinned_dropped_and_restored_with_its_turn(key: str) -> Non
     assert pin(context(rows()).changed(pinned), key, False) == ContextChange(back("m3", "m4"))
 
 
+def test_a_question_that_was_never_answered_is_dropped_alone_and_the_last_one_not_at_all() -> None:
+    asked = context(rows(), [*turns(1), question(3), question(4)])
+    assert drop(asked, "m3") == ContextChange(dropped("m3"))
+    assert states(asked.changed(drop(asked, "m3"))) == [READ, DROPPED, READ]
+    assert drop(asked, "m4") == NO_CHANGE
+
+
 def test_a_pin_stays_when_what_is_pinned_is_dropped_and_restored() -> None:
     pinned = context(rows(pinned=["m3", "m4"]))
     gone = pinned.changed(drop(pinned, "m3"))

@@ -54,7 +54,16 @@ def test_messages_without_a_word_are_no_part_of_it() -> None:
     path = [question(1), answer(2, ""), question(3), answer(4)]
     context = ConversationContext.of(path, LedgerRows())
     assert [message.key for message in context.messages] == ["m1", "m3", "m4"]
-    assert [turn.keys for turn in context.turns] == [("m1", "m3", "m4")]
+    assert [turn.keys for turn in context.turns] == [("m1",), ("m3", "m4")]
+
+
+def test_a_question_that_was_never_answered_is_a_turn_without_an_answer() -> None:
+    path = [*turns(1), question(3), answer(4, ""), question(5), question(6)]
+    context = ConversationContext.of(path, rows(summary(1, "m1", "m2", "m3"), dropped=["m5", "m6"]))
+    assert [turn.keys for turn in context.turns] == [("m1", "m2"), ("m3",), ("m5",), ("m6",)]
+    assert [turn.is_pending for turn in context.turns] == [False, False, False, True]
+    assert states(context) == [SUMMARIZED, SUMMARIZED, DROPPED, READ]
+    assert contents(context) == [EARLIER.format("Summary 1") + "Question 6"]
 
 
 def test_a_summary_stands_at_the_head_of_the_turn_behind_what_it_stands_for() -> None:
