@@ -24,6 +24,10 @@ _WORDS = {
 }
 
 
+AS_DOCUMENT = "attach a long text as a document"
+"""What helps where a message alone is longer than the context: documents can be read in parts."""
+
+
 def remedies(choices: Iterable[Choice]) -> list[str]:
     """Return what choices do, as parts of a sentence, in their order."""
     return [_WORDS[type(choice)] for choice in choices if type(choice) in _WORDS]

@@ -27,7 +27,7 @@ from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
 from engine.planned_room import limit_of_plan, more_room, room_words
-from engine.remedies import as_sentence, remedies
+from engine.remedies import AS_DOCUMENT, as_sentence, remedies
 from engine.requests import LoadedModel
 from engine.turns import KEPT_SHARE, Render, turn_starts
 from engine.wording import format_apart
@@ -112,9 +112,19 @@ class Question:
         """Return what there is to do beside choices, and these, as parts of a sentence."""
         has_documents = any(message.documents for message in self.messages)
         ways = ["remove a document"] if has_documents else []
-        if len(turn_starts(self.messages)) > 1:
+        if len(turn_starts(self.messages)) > 1 and not self._is_last_too_long:
             ways.append("start a new conversation")
-        return [*remedies(choices), *ways, "shorten the message"]
+        ways.append("shorten the message")
+        if self._is_last_too_long and not has_documents:
+            ways.append(AS_DOCUMENT)
+        return [*remedies(choices), *ways]
+
+    @property
+    def _is_last_too_long(self) -> bool:
+        """Whether the last message does not even fit without the turns before it."""
+        system = tuple(message for message in self.messages[:1] if message.role == "system")
+        alone = len(self.render((*system, *self.messages[-1:])))
+        return alone + MIN_ANSWER_TOKENS > min(self.allowed_tokens, self._planned_tokens)
 
     def require_fit(self) -> None:
         """Raise an `AdmissionError` where it is longer than the user allows, or memory does not hold it."""

@@ -28,6 +28,10 @@ from ui.stored_settings import StoredSettings
 from ui.token_counts import TokenCounts
 from ui.unsaved_replies import UnsavedReplies
 
+_WAITS_FOR = {
+    EngineState.SUMMARIZING: "The message waits until a summary is written.",
+    EngineState.REBUILDING: "The message waits until a conversation is read again.",
+}
 _METER_MS = 1000
 """How often the context meter follows a reply that is being written."""
 
@@ -266,12 +270,18 @@ class ChatController(QObject):
         self._refresh()
         self.refused.follow_load(state)
 
+    @property
+    def _waits_for(self) -> str:
+        """What a message that was sent waits for, empty where the engine can see to it at once."""
+        is_waiting = self.stream.conversation_id is not None and self.stream.message is None
+        return _WAITS_FOR.get(self._engine.state, "") if is_waiting else ""
+
     def _refresh(self) -> None:
         """Bring the composer in line with everything that it depends on."""
         use = self._check.use(self.session.draft.strip())
         self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
-        notes = (context_note(use, self._profile.value), self._engine.background)
+        notes = (context_note(use, self._profile.value), self._engine.background, self._waits_for)
         if use.read_tokens is not None or not self.session.is_streaming:  # what grows is always to be counted
             self._composer.set_context(use.read_tokens, use.limit_tokens, " ".join(filter(None, notes)))
         self._composer.set_busy(self.session.is_streaming)

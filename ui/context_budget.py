@@ -141,6 +141,7 @@ class ContextEstimate:
             self.loaded.info.context_tokens,
             document_tokens=counted.document_tokens if self._has_parts else 0,
             has_turns=bool(asked.context.turns),
+            has_unanswered=bool(asked.context.turns) and asked.context.turns[-1].is_pending,
         )
 
     def _around(self, context: ConversationContext, fewer: int) -> int:

@@ -24,6 +24,7 @@ class ContextUse:
         document_tokens: documents, those of the conversation so far included, that are read in parts where
             they do not fit whole; 0 where they have to.
         has_turns: whether anything was said in the conversation before.
+        has_unanswered: whether the last message of the conversation still waits for its answer.
     """
 
     history_tokens: int | None
@@ -36,6 +37,7 @@ class ContextUse:
     released_turns: int = 0
     document_tokens: int = 0
     has_turns: bool = True
+    has_unanswered: bool = False
 
     @property
     def used_tokens(self) -> int | None:

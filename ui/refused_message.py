@@ -29,6 +29,7 @@ from ui.profiles.current import CurrentProfile
 from ui.reading_time import duration_words, reading_s
 
 _TITLE = "The message does not fit"
+_EDITABLE = "It can be edited in the chat."
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,7 @@ class RefusedMessage(QObject):
         elif refused is not self._on_panel or self._panel.isHidden():
             # Only then: new buttons would take the focus from those that are there.
             is_unsent = refused.leaf_id is None
-            self._panel.show_refusal(_TITLE, self._for_panel(refused.error), can_try_again=not is_unsent)
+            self._panel.show_refusal(_TITLE, self._for_panel(refused), can_try_again=not is_unsent)
         self._on_panel = refused
 
     @property
@@ -142,13 +143,22 @@ class RefusedMessage(QObject):
         if stats is not None and stats.prefill_tps > 0:
             self._speed = stats
 
-    def _for_panel(self, error: AdmissionError) -> AdmissionError:
-        """Leave out reading in segments where documents are read so already; say else how long that takes."""
+    def _for_panel(self, refused: _Refused) -> AdmissionError:
+        """Leave out reading in segments where documents are read so already; say else how long that takes.
+
+        Of a message that was sent, say that it can be edited.
+        """
+        error = refused.error
         is_done = self._profile.value.document_mode is DocumentMode.SEGMENTS
         segments = [choice for choice in error.choices if isinstance(choice, InSegments)]
         seconds = reading_s(segments[0], self._speed) if segments and not is_done else None
+        sentences = (
+            str(error),
+            f"To read it in parts takes {duration_words(seconds)}." if seconds else "",
+            "" if refused.leaf_id is None else _EDITABLE,
+        )
         return AdmissionError(
-            f"{error} To read it in parts takes {duration_words(seconds)}." if seconds else str(error),
+            " ".join(filter(None, sentences)),
             needed_nbytes=error.needed_nbytes,
             available_nbytes=error.available_nbytes,
             choices=tuple(each for each in error.choices if not is_done or each not in segments),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engine.admission import Choice
-from engine.remedies import as_sentence, remedies
+from engine.remedies import AS_DOCUMENT, as_sentence, remedies
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from ui.context_use import ContextUse
 
@@ -34,6 +34,10 @@ def surplus_sentence(
     ways = [more_memory] if more_memory else []
     if own and (history_fits or not own_fits or not use.has_turns):
         ways.append("remove a document" if has_documents else "shorten the message")
+    if own and not own_fits and not has_documents:
+        ways.append(AS_DOCUMENT)
+    if use.has_unanswered and not history_fits:
+        ways.append("edit the message that waits for its answer")
     ways.extend(remedies(choices))
     if use.has_turns and (own_fits or not history_fits):
         ways.append("start a new conversation")

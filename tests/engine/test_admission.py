@@ -195,6 +195,17 @@ def test_beyond_the_positions_of_the_model_nothing_helps_but_less_text(engine: E
     engine.admit(asked(without_oldest(long, drop.num_turns)))
 
 
+def test_of_a_message_that_is_too_long_alone_only_what_shortens_it_is_proposed(engine: Engine) -> None:
+    long = (*conversation(3, length=20), ChatMessage("user", "x" * 900))
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(long, max_context=600))
+    assert "shorten the message or attach a long text as a document." in str(caught.value)
+    assert "new conversation" not in str(caught.value)
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(MESSAGES, max_context=600))
+    assert "start a new conversation or shorten the message." in str(caught.value)
+
+
 def test_a_context_that_the_user_set_is_kept_and_said(engine: Engine) -> None:
     with pytest.raises(AdmissionError, match="context is set to 600") as caught:
         engine.admit(asked(MESSAGES, max_context=600))

@@ -31,7 +31,10 @@ def test_what_fits_needs_no_words() -> None:
     ("tokens", "words"),
     [
         ((100, 10, 9000), "This does not fit: 918 tokens too many. Remove a document."),
-        ((100, 9000), "This does not fit: 908 tokens too many. Shorten the message."),
+        (
+            (100, 9000),
+            "This does not fit: 908 tokens too many. Shorten the message or attach a long text as a document.",
+        ),
         (
             (5000, 4000),
             "This does not fit: 808 tokens too many. Shorten the message or start a new conversation.",
@@ -73,16 +76,28 @@ def test_more_room_is_proposed_as_it_can_be_had(choice: Choice | None, words: st
 
 def test_the_first_message_is_not_told_to_begin_anew() -> None:
     first = dataclasses.replace(use(40, 9_000), has_turns=False)
-    assert (
-        surplus_sentence(first, False, ()) == "This does not fit: 848 tokens too many. Shorten the message."
+    assert surplus_sentence(first, False, ()) == (
+        "This does not fit: 848 tokens too many. Shorten the message or attach a long text as a document."
     )
+
+
+def test_a_message_that_waits_for_its_answer_and_is_too_long_may_be_edited() -> None:
+    blocked = dataclasses.replace(use(9_000, 10), has_unanswered=True)
+    assert surplus_sentence(blocked, False, ()).endswith(
+        "Edit the message that waits for its answer or start a new conversation."
+    )
+    fits = dataclasses.replace(use(5_000, 4_000), has_unanswered=True)
+    assert "Edit" not in surplus_sentence(fits, False, ())
 
 
 @pytest.mark.parametrize(("positions", "whose"), [(LIMIT, "the model"), (32_768, "the context limit")])
 def test_what_is_too_short_is_named(positions: int, whose: str) -> None:
     long = dataclasses.replace(use(100, 9_000), model_tokens=positions)
     words = surplus_sentence(long, False, ())
-    assert words == f"This does not fit: 908 tokens too many for {whose}. Shorten the message."
+    assert words == (
+        f"This does not fit: 908 tokens too many for {whose}. Shorten the message or attach a long text as a "
+        "document."
+    )
 
 
 def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -> None:
@@ -92,7 +107,8 @@ def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -
     )
     assert words == (
         "This does not fit into memory: it has 9,000 tokens, and 8,192 fit. Their KV cache takes 2 GB. Allow "
-        "more memory, shorten the message or load the model again with packed weights."
+        "more memory, shorten the message, attach a long text as a document or load the model again with packed "
+        "weights."
     )
 
 

@@ -278,6 +278,29 @@ def test_what_is_done_in_the_background_is_said_quietly_and_one_can_send(
     assert window.composer._note.text() == ""
 
 
+def test_a_message_that_waits_for_a_summary_of_another_conversation_says_so(
+    window: MainWindow, qtbot: QtBot
+) -> None:
+    talk(window, 1)
+    write(window, qtbot, "Hello")
+    begun, done = threading.Event(), threading.Event()
+
+    def summarize(cancel: CancelToken) -> None:
+        begun.set()
+        done.wait(WAIT_MS / 1000)
+
+    window._engine._worker.state_changed.emit(EngineState.SUMMARIZING)
+    window._engine._worker.put(Priority.USER, summarize)
+    assert begun.wait(WAIT_MS / 1000)
+    words = "The message waits until a summary is written."
+    assert words not in window.composer._note.text()
+    qtbot.keyClick(window.composer.edit, Qt.Key.Key_Return)
+    assert words in window.composer._note.text()
+    done.set()
+    qtbot.waitUntil(lambda: words not in window.composer._note.text(), timeout=WAIT_MS)
+    settled(window, qtbot)
+
+
 def test_reading_again_is_announced_while_it_is_done(window: MainWindow) -> None:
     notifications = Notifications()
     posted: list[Notice] = []

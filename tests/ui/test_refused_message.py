@@ -108,7 +108,7 @@ def test_a_limit_that_was_set_is_made_longer_in_one_click_where_that_fits(
 ) -> None:
     window.profile.update(max_context=512)
     ask(window, qtbot, "y" * 600)
-    assert "Shorten the message or allow a longer context." in said(window)
+    assert "Shorten the message, attach a long text as a document or allow a longer context." in said(window)
     assert list(offered(window)) == ["Allow a context of 2,048"]  # about 640 tokens and 1,024 for the answer
     offered(window)["Allow a context of 2,048"].click()
     wait_for_answer(window, qtbot)
@@ -207,7 +207,7 @@ def test_a_refusal_of_the_engine_is_shown_in_its_conversation_and_answered_after
     assert window.composer.refusal.isHidden()
     window.chat.switcher.open(refused_id)
     assert list(offered(window)) == ["Use 4-bit KV cache", "Try again", "Send anyway…"]
-    assert "It takes too much." in said(window)
+    assert "It takes too much. It can be edited in the chat." in said(window)
     offered(window)["Use 4-bit KV cache"].click()
     qtbot.waitUntil(lambda: len(replies(window)) == 2, timeout=WAIT_MS)
     wait_for_answer(window, qtbot)
