@@ -110,6 +110,7 @@ class ContextEstimate:
             room.kept_tokens,
             summarizes=summarizes,
             enough_tokens=room.kept_tokens + room.margin_tokens,
+            limit_tokens=room.limit_tokens,
         )
 
     def trimmed(self) -> ContextUse:

@@ -12,9 +12,9 @@ from app.ledger.context import ConversationContext
 from app.ledger.planning import TrimPlanner
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import NO_CHANGE, ContextChange, Summary, SummaryState
-from app.ledger.run import RunText, run_text, text_of
+from app.ledger.run import run_text, text_of
 from app.ledger.summarizer import OnStop, Summarizer
-from app.ledger.summary_request import most_summary_tokens
+from app.ledger.summary_request import SummaryRequest, summaries_room_tokens
 from app.ledger.trimming import TrimPlan, dropped, summarized
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
@@ -82,8 +82,12 @@ class ContextKeeper:
         if not planner.summarizes:
             change = dropped(context, plan.released)
             return (yield from self._kept(context, (), change, planner.conversation_id))
-        runs, change = summarized(context, plan.released)
-        requests = [planner.summary_request(run_text(context, run)) for run in runs if run.prepared is None]
+        runs, change = summarized(context, plan.released, planner.room(context).limit_tokens)
+        requests = [
+            planner.summary_request(run_text(context, run), run.room_tokens)
+            for run in runs
+            if run.prepared is None
+        ]
         extracts = [self._summarizer.extract(request, SHORT_OF_MEMORY) for request in requests]
         used = [dataclasses.replace(each, state=SummaryState.USED) for each in extracts]
         return (yield from self._kept(context, used, change, planner.conversation_id))
@@ -102,13 +106,15 @@ class ContextKeeper:
             OctavoError: the model does not read it, it waits for its answer, or a summary saves nothing.
         """
         text = text_of(context, keys)
-        source_tokens = planner.summary_request(text).source_tokens
-        if source_tokens < _LEAST_SAVING * most_summary_tokens(source_tokens):
+        room_tokens = summaries_room_tokens(planner.room(context).limit_tokens)
+        request = planner.summary_request(text, room_tokens)
+        source_tokens = request.source_tokens
+        if source_tokens < _LEAST_SAVING * request.most_tokens:
             raise OctavoError(
                 f"This has only {source_tokens:,} tokens: a summary would save next to nothing. Summarize it "
                 "together with the turns beside it, or leave it out."
             )
-        summary = yield from self.written(text, planner, cancel, OnStop.RAISE)
+        summary = yield from self.written(request, cancel, OnStop.RAISE)
         self._store.add_summary(
             planner.conversation_id, dataclasses.replace(summary, state=SummaryState.USED)
         )
@@ -135,16 +141,16 @@ class ContextKeeper:
             and context.items.covered(each) is not None
         )
         for number, run in enumerate(plan.unwritten):
-            summary = yield from self.written(run_text(context, run), planner, cancel, OnStop.RAISE)
+            request = planner.summary_request(run_text(context, run), run.room_tokens)
+            summary = yield from self.written(request, cancel, OnStop.RAISE)
             change = NO_CHANGE if number else ContextChange(summaries=stale)
             self._store.add_summary(planner.conversation_id, summary, change)
             yield ContextChanged(planner.conversation_id)
 
     def written(
-        self, text: RunText, planner: TrimPlanner, cancel: CancelToken, on_stop: OnStop
+        self, request: SummaryRequest, cancel: CancelToken, on_stop: OnStop
     ) -> Generator[SummaryProgress | GuardAction, None, Summary]:
-        """Return the summary of a text; of what the engine tells meanwhile only the guard's steps matter."""
-        request = planner.summary_request(text)
+        """Return a summary; of what the engine tells meanwhile only the guard's steps matter."""
         with contextlib.closing(self._summarizer.write(request, cancel, on_stop)) as writing:
             while True:
                 try:
@@ -166,7 +172,8 @@ class ContextKeeper:
         """Write the summaries that a trim lacks, which are used at once."""
         written = []
         for run in plan.unwritten:
-            summary = yield from self.written(run_text(context, run), planner, cancel, on_stop)
+            request = planner.summary_request(run_text(context, run), run.room_tokens)
+            summary = yield from self.written(request, cancel, on_stop)
             written.append(dataclasses.replace(summary, state=SummaryState.USED))
         return written
 

@@ -151,6 +151,7 @@ class TrimPlanner:
             most,
             summarizes=summarizes,
             enough_tokens=most + room.margin_tokens,
+            limit_tokens=room.limit_tokens,
         )
 
     def shorter(self, context: ConversationContext) -> TrimPlan | None:
@@ -165,8 +166,8 @@ class TrimPlanner:
         most = int(self.settings.keep_ratio * characters(context))
         return plan_trim(context, self._order(context), measure, most, summarizes=False)
 
-    def summary_request(self, text: RunText) -> SummaryRequest:
-        """Return what a summary is asked with."""
+    def summary_request(self, text: RunText, room_tokens: int | None) -> SummaryRequest:
+        """Return what a summary is asked with; `room_tokens` as in `SummaryRequest`."""
         settings, system = self.settings, system_message(self.settings.system_prompt)
         if text.num_turns:
             text = self._as_read(text)
@@ -180,6 +181,7 @@ class TrimPlanner:
             conversation_id=self.conversation_id,
             repetition_penalty=settings.sampling.repetition_penalty,
             anyway=settings.anyway,
+            room_tokens=room_tokens,
         )
 
     def _size(self, context: ConversationContext) -> PromptSize:

@@ -23,17 +23,59 @@ class Run:
         covers: the keys of their messages.
         merged: keys of the summaries that it takes in.
         prepared: a summary of just these, None where it is still to be written.
+        room_tokens: what the context leaves for its summary, None where that is no matter.
     """
 
     turns: tuple[int, ...]
     covers: tuple[str, ...]
     merged: frozenset[str] = frozenset()
     prepared: Summary | None = None
+    room_tokens: int | None = None
 
     def with_prepared(self, prepared: Sequence[Summary]) -> Run:
-        """Return the same with the first summary that covers just these turns."""
-        found = next((each for each in prepared if set(each.covers) == set(self.covers)), None)
+        """Return the same with the first summary that covers just these turns and that there is room for."""
+        fitting = (each for each in prepared if each.num_tokens <= (self.room_tokens or each.num_tokens))
+        found = next((each for each in fitting if set(each.covers) == set(self.covers)), None)
         return dataclasses.replace(self, prepared=found)
+
+
+def find_runs(context: ConversationContext, released: Collection[int]) -> tuple[Run, ...]:
+    """Return what a summary each is to stand for: turns in a row, with the summaries between and beside them.
+
+    What was dropped does not part a run, and is no part of it.
+    """
+    runs, stretch = [], list[int]()
+    for index, turn in enumerate(context.turns):
+        if index in released or turn.state is SpanState.SUMMARIZED:
+            stretch.append(index)
+        elif turn.state is SpanState.IN_CONTEXT:
+            runs.append(_run(context, released, stretch))
+            stretch = []
+    runs.append(_run(context, released, stretch))
+    return tuple(run for run in runs if run is not None)
+
+
+def _run(context: ConversationContext, released: Collection[int], stretch: Sequence[int]) -> Run | None:
+    """Return the run of a stretch, None where nothing in it is released.
+
+    A summary that stands for a turn elsewhere, too, is no part of it.
+    """
+    if not any(index in released for index in stretch):
+        return None
+    inside = {index: context.turns[index].summary for index in stretch if index not in released}
+    elsewhere = {
+        turn.summary.key
+        for index, turn in enumerate(context.turns)
+        if turn.summary is not None and index not in inside
+    }
+    merged = {
+        index: summary.key
+        for index, summary in inside.items()
+        if summary is not None and summary.key not in elsewhere
+    }
+    turns = tuple(index for index in stretch if index in released or index in merged)
+    covers = tuple(key for index in turns for key in context.turns[index].keys)
+    return Run(turns, covers, frozenset(merged.values()))
 
 
 @dataclass(frozen=True)

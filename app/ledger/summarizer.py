@@ -11,7 +11,7 @@ from app.ledger.progress import SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
 from app.ledger.summary_check import Flaw, finished, flaw_of, forgets, repeats
 from app.ledger.summary_prompts import asking_messages, summary_instruction
-from app.ledger.summary_request import SummaryRequest, most_summary_tokens
+from app.ledger.summary_request import SummaryRequest
 from app.segment_prompts import without_reasoning
 from engine.admission import AdmissionError, note_room_tokens
 from engine.cancel import CancelToken, LinkedCancelToken
@@ -50,7 +50,7 @@ class Summarizer:
     ) -> Generator[SummaryEvent, None, Summary]:
         """Yield how far it is, and what the engine tells; return a draft that is not stored yet.
 
-        The draft has the id 0 and is PREPARED. Its words are at most `most_summary_tokens` long. When the
+        The draft has the id 0 and is PREPARED. Its words are at most `request.most_tokens` long. When the
         model cannot be asked, writes nothing usable or is stopped, they are an extract, and its note says
         why. So `summary = yield from summarizer.write(...)` always gives a summary.
 
@@ -59,7 +59,7 @@ class Summarizer:
             ModelError: no model is loaded.
         """
         loaded = self._loaded
-        most_tokens = most_summary_tokens(request.source_tokens)
+        most_tokens = request.most_tokens
         instruction = summary_instruction(request, most_tokens)
         writing = _Writing(request.num_turns, most_tokens)
         try:
@@ -91,12 +91,12 @@ class Summarizer:
         Raises:
             ModelError: no model is loaded.
         """
-        text = self._extracted(request, most_summary_tokens(request.source_tokens))
+        text = self._extracted(request, request.most_tokens)
         return self._draft(request, text, SummarySource.EXTRACT, note=note)
 
     def _yardstick(self, request: SummaryRequest, text: str) -> str:
         """Return the extract that a summary is compared with: about as long, since facts take room."""
-        room = min(most_summary_tokens(request.source_tokens), LEAST_YARDSTICK_TOKENS)
+        room = min(request.most_tokens, LEAST_YARDSTICK_TOKENS)
         return self._extracted(request, max(self._loaded.counter.count(text), room))
 
     def _extracted(self, request: SummaryRequest, most_tokens: int) -> str:
@@ -137,7 +137,7 @@ def _aside(request: SummaryRequest, instruction: str, loaded: LoadedModel) -> Ge
     sampling = SamplingParams(
         temperature=0,
         repetition_penalty=request.repetition_penalty,
-        max_tokens=most_summary_tokens(request.source_tokens) + note_room_tokens(loaded.info.context_tokens),
+        max_tokens=request.most_tokens + note_room_tokens(loaded.info.context_tokens),
     )
     return GenerationRequest(
         asking_messages(request, instruction),

@@ -20,12 +20,22 @@ LEAST_SUMMARY_TOKENS = 24
 """What a summary of little may have, since 15 % of it would be no sentence."""
 
 
-def most_summary_tokens(source_tokens: int) -> int:
+def most_summary_tokens(source_tokens: int, room_tokens: int | None = None) -> int:
     """Return the tokens that a summary may have: 15 % of what it replaces, rounded down.
 
-    Below 160 tokens that would be no sentence, and it may have 24, but never more than what it replaces.
+    Below 160 tokens that would be no sentence, and it may have 24, but never more than what it replaces, nor
+    than `room_tokens` where that is given.
     """
-    return max(source_tokens * 15 // 100, min(LEAST_SUMMARY_TOKENS, source_tokens))
+    most = max(source_tokens * 15 // 100, min(LEAST_SUMMARY_TOKENS, source_tokens))
+    return most if room_tokens is None else min(most, room_tokens)
+
+
+def summaries_room_tokens(limit_tokens: int, num_summaries: int = 1) -> int:
+    """Return the tokens that each of several summaries may have in a context: 15 % of it for them together.
+
+    What is summarized may be far longer than the context, which was longer before, or is another model's.
+    """
+    return max(limit_tokens * 15 // 100 // num_summaries, LEAST_SUMMARY_TOKENS)
 
 
 MOST_EARLIER_SHARE = 2 / 3
@@ -78,6 +88,7 @@ class SummaryRequest:
         covers: keys of the messages, or of the attachment, that the summary stands for.
         num_turns: turns of the run; 0 for a document.
         source_tokens: tokens of the context that the summary replaces.
+        room_tokens: what the context leaves for the summary, None where that is no matter.
         kv: precision of the conversation's cache.
         conversation_id: whose cache holds `messages` already.
         repetition_penalty: as in `SamplingParams`.
@@ -93,6 +104,12 @@ class SummaryRequest:
     conversation_id: int
     repetition_penalty: float = 1.0
     anyway: bool = False
+    room_tokens: int | None = None
+
+    @property
+    def most_tokens(self) -> int:
+        """The tokens that the summary may have."""
+        return most_summary_tokens(self.source_tokens, self.room_tokens)
 
     @property
     def is_document(self) -> bool:

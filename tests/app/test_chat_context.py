@@ -187,6 +187,25 @@ def test_a_context_of_512_tokens_holds_thirty_turns_with_summaries_that_do_not_g
     assert read == talk.summaries[-1]
 
 
+@pytest.mark.parametrize("settings", [SUMMARIZE, DROP], ids=["summarize", "drop"])
+def test_a_stored_conversation_that_is_far_longer_than_the_context_goes_on(
+    talk: Talk, settings: ReplySettings
+) -> None:
+    for turn in range(60):
+        asked = talk.say(f"{turn:02} " + "abcd efghij klm. " * 5)
+        begun = talk.store.begin_reply(talk.id, asked, "Another model")
+        talk.leaf = talk.store.finish_reply(begun.id, f"Answer {turn}. " * 4, MessageState.COMPLETE)
+        if turn in (10, 30):
+            talk.store.change_context(talk.id, pin(talk.context, f"m{asked}", True))
+    small = dataclasses.replace(settings, max_context=640)
+    assert talk.ask("And now?", small).left_out_turns >= 56
+    assert sum(each.num_tokens for each in talk.summaries) <= 0.15 * 640
+    assert bool(talk.summaries) == (settings is SUMMARIZE)
+    for _ in range(3):
+        stats = talk.ask("And now?", small)
+        assert stats.prompt_tokens + stats.completion_tokens <= 640
+
+
 def test_a_trim_is_told_and_stored_before_the_first_word(talk: Talk) -> None:
     until_due(talk)
     seen: list[int] = []

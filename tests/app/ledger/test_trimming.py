@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from app.document_prompt import without_documents
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import LedgerRows, Summary, SummaryState
-from app.ledger.run import Run, in_a_row, run_text, text_of
+from app.ledger.run import Run, find_runs, in_a_row, run_text, text_of
 from app.ledger.summary_request import most_summary_tokens
-from app.ledger.trimming import TokenMeasure, TrimPlan, filler, find_runs, plan_trim, release_order
+from app.ledger.trimming import TokenMeasure, TrimPlan, dropped, filler, plan_trim, release_order
 from engine.context_usage import SpanUsage
 from engine.kv.page_map import SpanKind
 from tests.app.ledger.paths import OWLS, answer, question, rows, summary, turns
@@ -262,6 +262,61 @@ def test_words_are_made_of_about_as_many_tokens_as_are_wanted() -> None:
     assert filler(0, len)
 
 
+def fits(context: ConversationContext, limit: int, *, summarizes: bool = True) -> TrimPlan:
+    """Return the trim to 60 % of a context of so many characters, which fits into it."""
+    order, most = release_order(context), limit * 6 // 10
+    plan = plan_trim(context, order, BY_CHARACTER, most, summarizes=summarizes, limit_tokens=limit)
+    assert plan is not None and characters(plan.context) + 16 <= limit
+    return plan
+
+
+def test_summaries_of_far_more_than_the_context_have_15_percent_of_it_together() -> None:
+    context = conversation([400] * 60, rows(pinned=[keys(20)[0], keys(40)[0]]))
+    plan = fits(context, 2000)
+    assert [run.room_tokens for run in plan.unwritten] == [100, 100, 100]
+    stand_ins = [each for each in plan.context.rows.summaries if each.id < 0]
+    assert [each.num_tokens for each in stand_ins] == [100, 100, 100]
+    assert plan.left_out == () and plan.num_turns == len(plan.released) == 57
+
+
+def test_where_pins_part_more_summaries_than_there_is_room_for_the_oldest_turns_are_left_out() -> None:
+    context = conversation([150, 10] * 20 + [10], rows(pinned=[keys(turn)[0] for turn in range(1, 40, 2)]))
+    plan = fits(context, 1200)
+    gone = [index for run in plan.left_out for index in run.turns]
+    assert gone == list(range(0, 2 * len(plan.left_out), 2)) and 0 < len(gone) < 20
+    assert [states(plan.context)[index] for index in range(0, 40, 2)] == (
+        [DROPPED] * len(gone) + [SUMMARIZED] * (20 - len(gone))
+    )
+    assert plan.num_turns == 20
+    # One summary more would be one too many.
+    runs = find_runs(context, plan.released)[: len(gone) - 1]
+    fewer = context.changed(dropped(context, [index for run in runs for index in run.turns]))
+    rest = [index for index in plan.released if index not in gone[:-1]]
+    more = plan_trim(fewer, rest, BY_CHARACTER, 0, summarizes=True)
+    assert more is not None and more.num_tokens + 16 > 1200
+
+
+@pytest.mark.parametrize("summarizes", [True, False])
+def test_summaries_from_a_longer_context_are_left_out_where_nothing_else_leads_into_this_one(
+    summarizes: bool,
+) -> None:
+    older, newer = summary(1, *keys(0), text="o" * 300), summary(2, *keys(0, 1), text="n" * 300)
+    last = summary(3, *keys(3), text="l" * 80)
+    context = conversation([50] * 5, rows(older, newer, last, pinned=[keys(2)[0]]))
+    plan = fits(context, 450, summarizes=summarizes)
+    # What the newer one took in does not come back with it.
+    assert states(plan.context) == [DROPPED, DROPPED, READ, SUMMARIZED, READ]
+    assert (plan.released, plan.num_turns) == (frozenset(), 2)
+
+
+def test_what_is_prepared_for_a_longer_context_is_written_anew() -> None:
+    prepared = summary(1, *keys(0, 1, 2), text="p" * 200, state=SummaryState.PREPARED)
+    context = conversation([300] * 4, rows(dataclasses.replace(prepared, num_tokens=200)))
+    assert fits(context, 2000).unwritten == ()
+    (run,) = fits(context, 1000).unwritten
+    assert (run.covers, run.room_tokens) == (keys(0, 1, 2), 150)
+
+
 @st.composite
 def contexts(draw: st.DrawFn) -> ConversationContext:
     lengths = draw(st.lists(st.integers(2, 400), min_size=1, max_size=12))
@@ -311,6 +366,20 @@ def test_whole_turns_go_until_it_is_short_enough_or_all_are_gone_that_may(
         most_tokens = most_summary_tokens(BY_CHARACTER.run(context, run))
         assert len(stand_ins[run.covers].text) <= most_tokens + len("word ")
         assert run.covers == tuple(key for index in run.turns for key in context.turns[index].keys)
+
+
+@given(contexts(), st.integers(16, 3000))
+def test_a_trim_with_summaries_fits_wherever_one_without_them_does(
+    context: ConversationContext, limit: int
+) -> None:
+    order, most = release_order(context), limit * 6 // 10
+    without, summarizing = (
+        plan_trim(context, order, BY_CHARACTER, most, summarizes=each, limit_tokens=limit)
+        for each in (False, True)
+    )
+    if without is not None and without.num_tokens + 16 <= limit:
+        left = characters(context) if summarizing is None else summarizing.num_tokens
+        assert left + 16 <= limit or left == characters(context) <= most
 
 
 @given(contexts(), st.integers(0, 3000))
