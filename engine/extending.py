@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import mlx.core as mx
@@ -120,13 +120,27 @@ def settle(
     if not held.cache.can_edit:
         return 0
     found = align(held.cache.tokens, held.spans, wanted)
-    behind = {span.key for span in between(held.spans, found.num_held, num_before) if span.key}
-    if behind and behind.isdisjoint(span.key for span in wanted.spans):
-        held.truncate(found.num_held)
+    behind = next((span.key for span in between(held.spans, found.num_held, num_before) if span.key), None)
+    if behind is not None and behind not in {span.key for span in wanted.spans}:
+        held.truncate(found.num_held)  # what is still wanted behind it would be read again all the same
     for edit in reversed(found.edits):
         take_out = _release if edit.num_inserted else _take_out  # markers wait for what replaces them
         take_out(held, edit, wanted, released, check)
+    if _is_beginning(held, wanted):
+        held.read_is(wanted, "")  # markers at the borders may count to another message now
     return num_before - held.cache.num_tokens
+
+
+def _is_beginning(held: HeldContext, wanted: Prompt) -> bool:
+    """Whether what is held is a beginning of a prompt: not only the same words, but of the same messages."""
+    tokens = held.cache.tokens
+    is_same = tokens == wanted.tokens[: len(tokens)]
+    return is_same and _said(held.spans) == _said(between(wanted.spans, 0, len(tokens)))
+
+
+def _said(spans: Iterable[TextSpan]) -> list[str]:
+    """Return the keys of all that has words."""
+    return [span.key for span in spans if span.stop - span.start > span.marker_tokens]
 
 
 def _take_out(

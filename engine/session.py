@@ -18,7 +18,7 @@ from engine.held import HeldSequences
 from engine.held_context import HeldContext
 from engine.idle_reading import IdleReader
 from engine.kv.cache import SequenceCache
-from engine.kv.page_map import PageMap
+from engine.kv.page_map import PageMap, TextSpan
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import Model
@@ -136,8 +136,6 @@ class Session:
             if found.released and context.cache.can_edit:
                 self._held.forget_versions(conversation_id)
                 settle(context, wanted, released=self._held.released(conversation_id), check=lambda: None)
-                if context.cache.tokens == wanted.tokens[: context.cache.num_tokens]:
-                    context.read_is(wanted, "")  # markers at the borders may count to another message now
                 context.pin(request.pinned)
             elif not context.pin(request.pinned):
                 return None
@@ -159,7 +157,7 @@ class Session:
             return None
         cache = context.cache
         return ContextUsage(
-            cache.span_usage(context.spans),
+            cache.span_usage([_named(span) for span in context.spans]),
             released.spans,
             cache.num_tokens,
             cache.referred_nbytes,
@@ -212,3 +210,9 @@ class Session:
     def _changed(self, cache: SequenceCache) -> CacheChanged:
         self.publish(Phase.IDLE)
         return CacheChanged(cache.spec, cache.usage())
+
+
+def _named(span: TextSpan) -> TextSpan:
+    """Return a span, without its key where only its marker is held: text that left may leave it to the next."""
+    is_left = span.stop - span.start <= span.marker_tokens
+    return dataclasses.replace(span, key="") if is_left else span
