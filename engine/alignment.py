@@ -105,7 +105,7 @@ class _Anchor:
     wanted_start: int
     length: int
     is_last: bool = False
-    """Whether nothing but its end is held behind it."""
+    """Whether it is an answer, and nothing but its end is held behind it."""
 
     @property
     def stop(self) -> int:
@@ -199,7 +199,7 @@ class _Comparison:
             differing = max(first + cut, wanted_first + wanted_cut)
             is_same = length > differing or not (one or other)
             if max(first, wanted_first) <= MOST_BORDER_TOKENS and is_same:
-                is_last = held == self._held.spans[-1]
+                is_last = held == self._held.spans[-1] and held.kind is SpanKind.ASSISTANT
                 return _Anchor(start + first, wanted_start + wanted_first, length, is_last)
         return None
 

@@ -58,6 +58,7 @@ def plan_edits(held: HeldContext, wanted: Prompt, *, answer_tokens: int, context
         note = found.note if kept >= found.kept_tokens else reread_note(NOT_PAGED, held.spans, wanted, kept)
         return Alignment((), min(kept, len(wanted.tokens) - 1), note)
     plan = _cut(found, len(wanted.tokens) - 1)
+    plan = _widened(plan, held)
     for edit in plan.edits:
         if edit.num_inserted > len(_gap(held, edit)):
             plan = _cut_for(NARROW_GAP, plan, edit.insert_start, held, wanted)
@@ -118,6 +119,38 @@ def _same(
 def _gap(held: HeldContext, edit: Edit) -> range:
     """Return the positions that are unused once an edit's stretch is taken out."""
     return range(held.cache.gap(edit.start).start, held.cache.gap(edit.stop).stop)
+
+
+def _widened(plan: Alignment, held: HeldContext) -> Alignment:
+    """Return a plan whose edits reach back to unused positions near by, where they have too few of their own.
+
+    Where a document left a message, its positions precede the marker of what follows. That marker may begin
+    as the one does that is wanted: the edit then lies behind tokens that need not be read, but stand in its
+    way.
+    """
+    edits: list[Edit] = []
+    for edit in plan.edits:
+        first, most = (edits[-1].stop if edits else 0), plan.kept_tokens - edit.insert_stop
+        edits.append(_reaching_back(edit, held, max(first, edit.start - most)))
+    return dataclasses.replace(plan, edits=tuple(edits))
+
+
+def _reaching_back(edit: Edit, held: HeldContext, first: int) -> Edit:
+    """Return an edit with the fewest tokens before it that have room enough with it, from `first` on.
+
+    It is as it was where it has room, and where no room is to be had: reading more would not spare anything.
+    """
+    stop = held.cache.gap(edit.stop).stop
+    missing = edit.num_inserted - len(_gap(held, edit))
+
+    def is_roomy(back: int) -> bool:
+        return edit.num_inserted + back <= stop - held.cache.gap(edit.start - back).start
+
+    most = edit.start - first
+    if missing <= 0 or not is_roomy(most):
+        return edit
+    back = bisect.bisect_left(range(most), True, key=is_roomy)
+    return Edit(edit.start - back, edit.stop, edit.insert_start - back, edit.insert_stop)
 
 
 def _cut(plan: Alignment, kept_tokens: int) -> Alignment:
