@@ -20,6 +20,7 @@ from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
 from ui.next_reply import AS_SET, Once, reply_settings
 from ui.notifications import Notifications
+from ui.open_usage import OpenUsage
 from ui.profiles.current import CurrentProfile
 from ui.refused_message import RefusedMessage
 from ui.reply_stream import ReplyStream
@@ -45,6 +46,8 @@ class ChatController(QObject):
         stream: the reply that is being written.
         attachments: the documents beside the message that is being written.
         counts: the tokens of texts.
+        budget: adds them up.
+        usage: what the engine holds of the open conversation.
         refused: what did not fit, and what would.
 
     Signals:
@@ -76,7 +79,7 @@ class ChatController(QObject):
         self._view = view
         self._refused = ""
         self.counts = TokenCounts(self)
-        self._budget = ContextBudget(self.counts)
+        self.budget = ContextBudget(self.counts)
         self.attachments = DraftAttachments(store, self.counts, self)
         self.stream = ReplyStream(engine, self)
         self._unsaved = UnsavedReplies(store, self)
@@ -84,8 +87,9 @@ class ChatController(QObject):
         self.switcher = ConversationSwitcher(
             store, engine, self.session, self.stream, self.attachments, profile, composer, self
         )
+        self.usage = OpenUsage(engine, self.session, self)
         self._check = SendCheck(
-            engine, settings, profile, self.session, self.stream, self.attachments, self._budget
+            engine, settings, profile, self.session, self.stream, self.attachments, self.budget, self.usage
         )
         self._meter_timer = QTimer(self)
         self._meter_timer.setInterval(_METER_MS)
@@ -159,6 +163,7 @@ class ChatController(QObject):
         self.switcher.list_changed.connect(self.list_changed)
         self.stream.busy_changed.connect(self._on_busy_changed)
         self.counts.counted.connect(self._refresh)
+        self.usage.changed.connect(self._refresh)
         self.attachments.changed.connect(self._on_attachments)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
@@ -279,11 +284,12 @@ class ChatController(QObject):
     def _refresh(self) -> None:
         """Bring the composer in line with everything that it depends on."""
         use = self._check.use(self.session.draft.strip())
-        self._composer.set_attachments(self.attachments.chips(self._budget.attachment_tokens))
+        self._composer.set_attachments(self.attachments.chips(self.budget.attachment_tokens))
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
         notes = (context_note(use, self._profile.value), self._engine.background, self._waits_for)
         if use.read_tokens is not None or not self.session.is_streaming:  # what grows is always to be counted
-            self._composer.set_context(use.read_tokens, use.limit_tokens, " ".join(filter(None, notes)))
+            note = " ".join(filter(None, notes))
+            self._composer.set_context(use.read_tokens, use.limit_tokens, note, is_about=use.is_about)
         self._composer.set_busy(self.session.is_streaming)
         self._review_refusal(use)
         self.refused.refresh()

@@ -12,8 +12,9 @@ from app.ledger.trimming import TokenMeasure, TrimPlan, plan_trim, release_order
 from app.profiles import DocumentMode, Overflow
 from app.reply_settings import ReplySettings, system_message
 from app.store.records import Attachment
+from engine.context_usage import ContextUsage
 from engine.requests import LoadedModel, PromptSize
-from ui.context_counts import Asked, ContextCounts
+from ui.context_counts import Asked, ContextCounts, ContextSize
 from ui.context_use import UNKNOWN, ContextUse
 from ui.token_counts import TokenCounts
 
@@ -33,8 +34,24 @@ class ContextBudget:
         """Return the tokens of one document as the model reads it."""
         return self._counts.count(document_text(attachment.title, attachment.text))
 
+    def size(
+        self,
+        context: ConversationContext,
+        system_prompt: str,
+        loaded: LoadedModel | None,
+        usage: ContextUsage | None,
+    ) -> ContextSize:
+        """Return what a context takes; `usage` says what is held of it."""
+        if loaded is None or not self._counts.available:
+            return ContextSize(None, True)
+        return ContextCounts(self._counts, Asked(context)).size(loaded, system_prompt, usage)
+
     def estimate(
-        self, asked: Asked, settings: ReplySettings, loaded: LoadedModel | None
+        self,
+        asked: Asked,
+        settings: ReplySettings,
+        loaded: LoadedModel | None,
+        usage: ContextUsage | None = None,
     ) -> ContextEstimate | None:
         """Return what tells the figures of the next prompt; None without a model to count with."""
         if loaded is None or not self._counts.available:
@@ -42,15 +59,21 @@ class ContextBudget:
         last = self._contexts
         if last is None or last[0] is not loaded or not last[1].asked.is_like(asked):
             last = self._contexts = loaded, ContextCounts(self._counts, asked)
-        return ContextEstimate(last[1], asked.text, settings, loaded)
+        return ContextEstimate(last[1], asked.text, settings, loaded, usage)
 
-    def use(self, asked: Asked, settings: ReplySettings, loaded: LoadedModel | None) -> ContextUse:
+    def use(
+        self,
+        asked: Asked,
+        settings: ReplySettings,
+        loaded: LoadedModel | None,
+        usage: ContextUsage | None = None,
+    ) -> ContextUse:
         """Return what the next prompt takes of the loaded model's context, None without one.
 
         Where turns are to be released first, that is what it takes without them, and with summaries in their
         place that are as long as they can be.
         """
-        estimate = self.estimate(asked, settings, loaded)
+        estimate = self.estimate(asked, settings, loaded, usage)
         if estimate is None:
             return UNKNOWN
         return estimate.trimmed() if settings.overflow in _RELEASING else estimate.whole
@@ -67,7 +90,12 @@ class ContextEstimate:
     """
 
     def __init__(
-        self, contexts: ContextCounts, text: str, settings: ReplySettings, loaded: LoadedModel
+        self,
+        contexts: ContextCounts,
+        text: str,
+        settings: ReplySettings,
+        loaded: LoadedModel,
+        usage: ContextUsage | None = None,
     ) -> None:
         self._contexts = contexts
         self.settings = settings
@@ -79,8 +107,11 @@ class ContextEstimate:
         self._fitting_tokens = loaded.plan_at(settings.kv).fitting_tokens
         most = settings.max_context
         self._limit_tokens = self._fitting_tokens if most is None else min(self._fitting_tokens, most)
-        is_exact = contexts.of(self.context).is_exact and self._system_tokens.is_exact
-        self.whole = self._use(self.context, is_exact)
+        size = contexts.size(loaded, settings.system_prompt, usage)
+        is_about = size.is_about or contexts.asked.has_question
+        self.whole = dataclasses.replace(
+            self._use(self.context), history_tokens=size.tokens, is_about=is_about
+        )
 
     @property
     def is_due(self) -> bool:
@@ -123,14 +154,14 @@ class ContextEstimate:
             return self.whole
         return dataclasses.replace(self._use(plan.context), released_turns=plan.num_turns)
 
-    def _use(self, context: ConversationContext, is_known: bool = True) -> ContextUse:
+    def _use(self, context: ConversationContext) -> ContextUse:
         """Return the parts of what a context takes, None for those of which not all is counted."""
         counted, asked = self._contexts.of(context), self._contexts.asked
         text, documents = self._question_tokens, self._contexts.attachment_tokens()
         around = self._around(context, 0)
         own = around - self._around(context, 1) if asked.has_question else 0
         history = None
-        if is_known and documents is not None:
+        if documents is not None:
             history = self._system_tokens.tokens + counted.tokens + around - own - documents
         return ContextUse(
             history,

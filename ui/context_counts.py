@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,9 +10,12 @@ from app.document_prompt import document_text
 from app.ledger.context import ConversationContext
 from app.ledger.records import message_key
 from app.ledger.trimming import TrimPlan
+from app.reply_settings import system_message
 from app.store.records import Attachment, Message, MessageState, Role
+from engine.context_usage import ContextUsage
 from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
+from engine.requests import LoadedModel
 from ui.token_counts import TokenCounts
 
 _QUESTION_ID = 0
@@ -87,6 +90,19 @@ class Counted:
     is_exact: bool
 
 
+@dataclass(frozen=True)
+class ContextSize:
+    """What a context takes.
+
+    Attributes:
+        tokens: of all of it; None while not all is counted.
+        is_about: whether some of it was counted by its words and not by the engine.
+    """
+
+    tokens: int | None
+    is_about: bool
+
+
 class ContextCounts:
     """Counts the contexts that a conversation may have; what is known is not counted again.
 
@@ -99,6 +115,7 @@ class ContextCounts:
         self.asked = asked
         self.context = asked.with_question
         self._counts = counts
+        self._size: tuple[tuple[LoadedModel, str, ContextUsage | None], ContextSize] | None = None
         self._plans: dict[Hashable, TrimPlan | None] = {}
         self._known: dict[int, tuple[ConversationContext, Counted]] = {}
 
@@ -118,13 +135,57 @@ class ContextCounts:
         """Return the tokens of some messages."""
         tokens = document_tokens = 0
         is_exact = True
-        for text, is_document in (piece for message in messages for piece in _pieces(message)):
-            counted = self._counts.count(text)
+        for piece in (piece for message in messages for piece in _pieces(message)):
+            counted = self._counts.count(piece.text)
             is_exact &= counted is not None
-            about = len(text) // _CHARACTERS_PER_TOKEN if counted is None else counted
+            about = len(piece.text) // _CHARACTERS_PER_TOKEN if counted is None else counted
             tokens += about
-            document_tokens += about if is_document else 0
+            document_tokens += about if piece.is_document else 0
         return Counted(tokens, document_tokens, is_exact)
+
+    def size(self, loaded: LoadedModel, system_prompt: str, usage: ContextUsage | None) -> ContextSize:
+        """Return what the conversation so far takes: what is held as it is held, the rest counted.
+
+        Args:
+            loaded: the model that reads it.
+            system_prompt: what comes before it.
+            usage: what is held of it, None for nothing.
+        """
+        key = loaded, system_prompt, usage
+        if self._size is None or any(one is not other for one, other in zip(self._size[0], key, strict=True)):
+            size = self._sized(loaded, system_prompt, usage)
+            self._size = None if size.tokens is None else (key, size)
+            return size
+        return self._size[1]
+
+    def _sized(self, loaded: LoadedModel, system_prompt: str, usage: ContextUsage | None) -> ContextSize:
+        messages = self.asked.context.messages
+        if usage is None:
+            counted = self.of_messages((*system_message(system_prompt), *messages))
+            around = loaded.template.around(len(messages), bool(system_prompt.strip()))
+            return ContextSize(counted.tokens + around if counted.is_exact else None, True)
+        wanted = {piece.key for message in messages for piece in _pieces(message)}
+        held = {span.key for span in usage.spans}
+        gone = sum(span.num_tokens for span in usage.spans if span.key and span.key not in wanted)
+        missing = [self._missing(message, loaded, held, usage) for message in messages]
+        tokens = [each.tokens for each in missing]
+        if None in tokens:
+            return ContextSize(None, True)
+        whole = usage.num_tokens - gone + sum(each or 0 for each in tokens)
+        return ContextSize(whole, any(each.is_about for each in missing))
+
+    def _missing(
+        self, message: ChatMessage, loaded: LoadedModel, held: Collection[str], usage: ContextUsage
+    ) -> ContextSize:
+        """Return what is not held of a message; what left and is on disk comes back as it was."""
+        back = {span.key: span.num_tokens for span in usage.released}
+        pieces = [piece for piece in _pieces(message) if piece.key not in held and piece.text]
+        counts = [back.get(piece.key, self._counts.count(piece.text)) for piece in pieces]
+        if None in counts:
+            return ContextSize(None, True)
+        is_about = not back.keys() >= {piece.key for piece in pieces}
+        around = loaded.template.pair // 2 if is_about and message.key not in held else 0
+        return ContextSize(sum(count or 0 for count in counts) + around, is_about)
 
     def plan(self, key: Hashable, make: Callable[[], TrimPlan | None]) -> TrimPlan | None:
         """Return the trim of the context that depends on `key`; made once, when all of it is counted."""
@@ -152,15 +213,25 @@ class ContextCounts:
         return None if None in counts else sum(count or 0 for count in counts)
 
 
-def _pieces(message: ChatMessage) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a message, and whether each is a document, but for the words of a question.
+@dataclass(frozen=True)
+class _Piece:
+    """The words of a message, or a document or summary in it."""
+
+    key: str
+    text: str
+    is_document: bool = False
+
+
+def _pieces(message: ChatMessage) -> Iterator[_Piece]:
+    """Yield the parts of a message, but for the words of a question.
 
     Each is counted by itself: a document is long, and always the same.
     """
     end = 0
     for each in message.documents:
-        yield message.content[end : each.start], False
-        yield message.content[each.start : each.stop], each.kind is SpanKind.DOCUMENT
+        if each.start > end:
+            yield _Piece(each.key, message.content[end : each.start])
+        yield _Piece(each.key, message.content[each.start : each.stop], each.kind is SpanKind.DOCUMENT)
         end = each.stop
     if message.key != message_key(_QUESTION_ID):
-        yield message.content[end:], False
+        yield _Piece(message.key, message.content[end:])

@@ -37,6 +37,7 @@ class ContextUse:
     released_turns: int = 0
     document_tokens: int = 0
     has_turns: bool = True
+    is_about: bool = True
     has_unanswered: bool = False
 
     @property

@@ -12,11 +12,10 @@ from app.ledger.context import ConversationContext
 from app.ledger.entries import LedgerReport
 from app.ledger.planning import ContextRoom
 from app.ledger.progress import SummaryProgress
-from app.ledger.records import ContextChange, LedgerRows, message_key
+from app.ledger.records import ContextChange, LedgerRows
 from app.ledger.report import ledger_report
 from app.ledger.run import in_a_row
 from engine.context_usage import ContextUsage
-from engine.kv.page_map import SpanKind
 from engine.requests import PromptSize
 from ui.chat_controller import ChatController
 from ui.engine_state import EngineState
@@ -64,7 +63,6 @@ class LedgerController(QObject):
         self._profile = profile
         self._settings = settings
         self._counts = LedgerCounts(chat.counts)
-        self._usage: tuple[int, ContextUsage | None] = (0, None)
         self._progress: tuple[int, SummaryProgress | None] = (0, None)
         self._summarized: tuple[int, LedgerRows] | None = None
         self._priced: tuple[tuple[str, ...], ContextChange] | None = None
@@ -82,7 +80,7 @@ class LedgerController(QObject):
         self._show_hindrances()
 
     def _connect_panel(self) -> None:
-        self._panel.watching_changed.connect(self._on_watching)
+        self._panel.shown.connect(self.refresh)
         self._panel.requested.connect(self._on_requested)
         self._panel.undo_requested.connect(self._session.undo_context)
         self._panel.cost_wanted.connect(self._on_cost_wanted)
@@ -90,7 +88,7 @@ class LedgerController(QObject):
         self._precision.changed.connect(self._show_reread)
 
     def _connect_engine(self) -> None:
-        self._engine.context_usage_changed.connect(self._on_usage)
+        self._chat.usage.changed.connect(self.refresh)
         self._engine.state_changed.connect(self._on_state)
         self._engine.model_loaded.connect(self._on_model)
         self._engine.model_unloaded.connect(self._on_model)
@@ -102,34 +100,23 @@ class LedgerController(QObject):
         """Show the context of the open conversation, if somebody looks."""
         if not self._panel.isVisible():
             return
-        usage, is_open = self._usage[1], self._is_open_held
-        report = self._report(self._session.context, usage if is_open else None)
-        self._panel.show_report(report, is_other_held=usage is not None and not is_open)
+        held = self._chat.usage
+        report = self._report(self._session.context, held.value)
+        self._panel.show_report(report, is_other_held=held.is_other)
         self._show_hindrances()
         self._show_reread()
-
-    @property
-    def _is_open_held(self) -> bool:
-        """Whether the engine has the open conversation in hand, in the version that is shown."""
-        whose, usage = self._usage
-        if usage is None or whose != self._session.conversation_id:
-            return False
-        known = {message_key(message.id) for message in self._session.messages}
-        told = {span.key for span in usage.spans if span.kind in (SpanKind.USER, SpanKind.ASSISTANT)}
-        return told - {""} <= known
 
     def _report(self, context: ConversationContext, usage: ContextUsage | None) -> LedgerReport:
         system_prompt, loaded = self._settings.value.system_prompt, self._engine.loaded
         self._counts.follow(context, system_prompt)
-        around = 0
-        if loaded is not None:
-            around = loaded.template.around(len(context.messages), bool(system_prompt.strip()))
+        size = self._chat.budget.size(context, system_prompt, loaded, usage)
         return ledger_report(
             context,
             system_prompt,
             usage,
             self._counts.known,
-            around_tokens=around,
+            tokens=size.tokens,
+            is_about=size.is_about,
             limit_tokens=self._limit_tokens(),
         )
 
@@ -163,10 +150,6 @@ class LedgerController(QObject):
 
     # What the panel asks for.
 
-    def _on_watching(self, is_watched: bool) -> None:
-        self._engine.watch_context(is_watched)
-        self.refresh()
-
     def _on_requested(self, action: LedgerAction, keys: tuple[str, ...]) -> None:
         whose, leaf_id = self._session.conversation_id, self._session.leaf_id
         if whose is None or leaf_id is None:
@@ -196,14 +179,10 @@ class LedgerController(QObject):
         self._show_progress()
         self._soon.start()
 
-    def _on_usage(self, conversation_id: int, usage: ContextUsage | None) -> None:
-        self._usage = conversation_id, usage
-        self.refresh()
-
     def _on_model(self) -> None:
-        """Show nothing of a model that is gone, before the engine tells what it holds now."""
+        """Show no tokens of a model that is gone."""
         self._counts.forget()
-        self._on_usage(0, None)
+        self.refresh()
 
     def _on_state(self, state: EngineState) -> None:
         if state is EngineState.GENERATING:
@@ -227,7 +206,7 @@ class LedgerController(QObject):
             words = (
                 cost_sentence(tokens, self._precision.reread.prefill_tps),
                 along_sentence(brought_along(context, keys)),
-                self._again(self._report(context.changed(change), None)),
+                self._again(self._report(context.changed(change), self._chat.usage.value)),
             )
             self._panel.show_cost(keys, " ".join(filter(None, words)))
 

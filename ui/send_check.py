@@ -29,6 +29,7 @@ from ui.conversation_session import ConversationSession
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
 from ui.next_reply import AS_SET, Once, reply_settings
+from ui.open_usage import OpenUsage
 from ui.profiles.current import CurrentProfile
 from ui.reply_stream import ReplyStream
 from ui.stored_settings import StoredSettings
@@ -47,6 +48,7 @@ class SendCheck:
         stream: ReplyStream,
         attachments: DraftAttachments,
         budget: ContextBudget,
+        usage: OpenUsage,
     ) -> None:
         self._engine = engine
         self._settings = settings
@@ -55,6 +57,7 @@ class SendCheck:
         self._stream = stream
         self._attachments = attachments
         self._budget = budget
+        self._usage = usage
 
     def engine_refusal(self) -> str:
         """Return why nothing can be answered now; empty when it can."""
@@ -147,10 +150,10 @@ class SendCheck:
         return list(more_room(loaded, settings.kv, needed_tokens))
 
     def _use(self, text: str, settings: ReplySettings) -> ContextUse:
-        return self._budget.use(self._asked(text), settings, self._engine.loaded)
+        return self._budget.use(self._asked(text), settings, self._engine.loaded, self._usage.value)
 
     def _estimate(self, text: str, settings: ReplySettings) -> ContextEstimate | None:
-        return self._budget.estimate(self._asked(text), settings, self._engine.loaded)
+        return self._budget.estimate(self._asked(text), settings, self._engine.loaded, self._usage.value)
 
     def _asked(self, text: str) -> Asked:
         return Asked(self._context, text, tuple(self._attachments.attachments))

@@ -52,9 +52,9 @@ def _size(use: ContextUse, limit_tokens: int, memory: str) -> str:
     read = use.read_tokens or 0
     if memory:
         return f"it has {read:,} token{'' if read == 1 else 's'}, and {limit_tokens:,} fit"
-    over = read - limit_tokens
-    if over <= 0:
+    if read <= limit_tokens:
         return "no room is left for an answer"
+    over = use.surplus_tokens  # with what is kept for an answer, as wherever such a number is told
     whose = "the model" if limit_tokens == use.model_tokens else "the context limit"
     return f"{over:,} tokens too many" + (f" for {whose}" if use.model_tokens is not None else "")
 

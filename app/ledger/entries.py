@@ -50,7 +50,8 @@ class LedgerEntry:
         nbytes: its share of the bytes of the keys and values; None where the engine does not hold it.
         heat: its share of the attention, 0 to 1; None where that is not known.
         heat_rate: how many times as much attention a token of it gets as one of the context on average.
-        is_on_disk: whether it left the context and comes back without being read.
+        is_on_disk: whether it left the context, or waits for the next message, and comes back without being
+            read.
         summary: the summary itself, None for other kinds.
         can_pin, can_drop, can_summarize, can_restore: what the user can do with it.
         parts: the documents of a turn; what a summary stands for.
@@ -89,11 +90,12 @@ class LedgerReport:
     Attributes:
         entries: its rows, in the order of the conversation.
         tokens: in the context; None where not all of it is counted.
-        is_about: whether that is an estimate.
+        is_about: whether that is an estimate, as it is where not all of it is held.
         nbytes: of all keys and values; None where the engine does not hold the conversation.
         unused_nbytes: of the room among them that no token uses.
         limit_tokens: what the context holds; None without a model.
         shares: tokens in the context by kind, those that are known.
+        around_tokens: those of the context that are in no row, as of what the model's template adds.
         next_position: of the next token; None where the engine does not hold the conversation.
         positions: how many the model has; None likewise.
         empty_positions: how many of those before the next token no text has any more.
@@ -108,6 +110,7 @@ class LedgerReport:
     unused_nbytes: int = 0
     limit_tokens: int | None = None
     shares: tuple[tuple[EntryKind, int], ...] = ()
+    around_tokens: int = 0
     next_position: int | None = None
     positions: int | None = None
     empty_positions: int = 0

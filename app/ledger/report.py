@@ -23,7 +23,8 @@ def ledger_report(
     usage: ContextUsage | None,
     counts: Mapping[str, int],
     *,
-    around_tokens: int = 0,
+    tokens: int | None = None,
+    is_about: bool = True,
     limit_tokens: int | None = None,
 ) -> LedgerReport:
     """Return the rows of a context and their sums.
@@ -33,20 +34,18 @@ def ledger_report(
         system_prompt: what comes before it, empty without one.
         usage: what the engine holds of this conversation, None where it holds nothing of it.
         counts: tokens of what was counted, by key; what is held tells better.
-        around_tokens: what the template adds, for the estimate where nothing is held.
-        limit_tokens: what the context holds.
+        tokens: what all of the context takes, None where that is not known.
+        is_about: whether that is an estimate.
+        limit_tokens: what the context holds, None without a model.
     """
-    rows = _Rows(context, _Figures.of(usage, counts))
+    rows = _Rows(context, _Figures.of(usage, counts), has_model=limit_tokens is not None)
     system = rows.system(system_prompt)
     entries = (*([system] if system is not None else []), *rows.entries())
     shares = _shares(entries)
-    tokens: int | None
-    if usage is not None:
-        tokens = usage.num_tokens
-    else:
-        read = [entry.tokens for entry in _read(entries)]
-        tokens = None if None in read else sum(each or 0 for each in read) + around_tokens
-    report = LedgerReport(entries, tokens, usage is None, limit_tokens=limit_tokens, shares=shares)
+    around = max(0, (tokens or 0) - sum(share for _, share in shares)) if _is_counted(entries) else 0
+    report = LedgerReport(
+        entries, tokens, is_about, limit_tokens=limit_tokens, shares=shares, around_tokens=around
+    )
     if usage is None:
         return report
     return dataclasses.replace(
@@ -66,10 +65,14 @@ def _read(entries: Iterable[LedgerEntry]) -> list[LedgerEntry]:
     return [entry for entry in every if entry.state.is_in_context]
 
 
+def _is_counted(entries: Iterable[LedgerEntry]) -> bool:
+    return all(entry.tokens is not None for entry in _read(entries))
+
+
 def _shares(entries: Iterable[LedgerEntry]) -> tuple[tuple[EntryKind, int], ...]:
     shares = Counter[EntryKind]()
     for entry in _read(entries):
-        if entry.state is EntryState.IN_CONTEXT and entry.tokens:
+        if entry.tokens:
             shares[entry.kind] += entry.tokens
     return tuple((kind, shares[kind]) for kind in EntryKind if shares[kind])
 
@@ -105,16 +108,15 @@ class _Figures:
 
     def filled(self, entry: LedgerEntry, keys: Sequence[str]) -> LedgerEntry:
         """Return a row with what is known of the items that it consists of."""
-        if not entry.state.is_in_context:
+        held = self.held or {}
+        spans = [held[key] for key in keys if key in held]
+        if not spans or not entry.state.is_in_context:
+            state = EntryState.UNREAD if entry.state.is_in_context else entry.state
             is_on_disk = bool(keys) and all(key in self.released for key in keys)
             tokens = sum(self.released[key] for key in keys) if is_on_disk else self._counted(keys)
-            return dataclasses.replace(entry, tokens=tokens, is_about=not is_on_disk, is_on_disk=is_on_disk)
-        if self.held is None:
-            return dataclasses.replace(entry, tokens=self._counted(keys), is_about=True)
-        spans = [self.held[key] for key in keys if key in self.held]
-        if not spans:
-            counted = self._counted(keys)
-            return dataclasses.replace(entry, state=EntryState.UNREAD, tokens=counted, is_about=True)
+            return dataclasses.replace(
+                entry, state=state, tokens=tokens, is_about=not is_on_disk, is_on_disk=is_on_disk
+            )
         whole = _sum_of(spans)
         is_sampled = self.heat_of_a_token > 0 and whole.num_tokens > 0
         rate = whole.heat / whole.num_tokens / self.heat_of_a_token if is_sampled else None
@@ -143,8 +145,9 @@ def _sum_of(spans: Sequence[SpanUsage]) -> SpanUsage:
 class _Rows:
     """Makes rows of the spans of a context: turns under their summary, documents under their turn."""
 
-    def __init__(self, context: ConversationContext, figures: _Figures) -> None:
+    def __init__(self, context: ConversationContext, figures: _Figures, *, has_model: bool) -> None:
         self._context = context
+        self._has_model = has_model
         self._figures = figures
         self._of_turn: dict[int, list[LedgerSpan]] = defaultdict(list)
         self._turns_of: dict[str, list[int]] = defaultdict(list)
@@ -200,7 +203,7 @@ class _Rows:
             parts=parts,
         )
         filled = self._figures.filled(entry, [span.key])
-        if filled.tokens is None and span.summary is not None:
+        if filled.tokens is None and span.summary is not None and self._has_model:
             return dataclasses.replace(filled, tokens=span.summary.num_tokens, is_about=True)
         return filled
 

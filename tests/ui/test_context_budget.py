@@ -30,14 +30,15 @@ def test_what_fits_needs_no_words() -> None:
 @pytest.mark.parametrize(
     ("tokens", "words"),
     [
-        ((100, 10, 9000), "This does not fit: 918 tokens too many. Remove a document."),
+        ((100, 10, 9000), "This does not fit: 934 tokens too many. Remove a document."),
         (
             (100, 9000),
-            "This does not fit: 908 tokens too many. Shorten the message or attach a long text as a document.",
+            "This does not fit: 924 tokens too many. Shorten the message or attach a long text as a "
+            "document.",
         ),
         (
             (5000, 4000),
-            "This does not fit: 808 tokens too many. Shorten the message or start a new conversation.",
+            "This does not fit: 824 tokens too many. Shorten the message or start a new conversation.",
         ),
         (
             (8190, 0),
@@ -46,7 +47,7 @@ def test_what_fits_needs_no_words() -> None:
         ),
         (
             (9000, 10),
-            "The conversation is too long for the context: 818 tokens too many. Start a new conversation.",
+            "The conversation is too long for the context: 834 tokens too many. Start a new conversation.",
         ),
     ],
 )
@@ -77,7 +78,7 @@ def test_more_room_is_proposed_as_it_can_be_had(choice: Choice | None, words: st
 def test_the_first_message_is_not_told_to_begin_anew() -> None:
     first = dataclasses.replace(use(40, 9_000), has_turns=False)
     assert surplus_sentence(first, False, ()) == (
-        "This does not fit: 848 tokens too many. Shorten the message or attach a long text as a document."
+        "This does not fit: 864 tokens too many. Shorten the message or attach a long text as a document."
     )
 
 
@@ -95,7 +96,7 @@ def test_what_is_too_short_is_named(positions: int, whose: str) -> None:
     long = dataclasses.replace(use(100, 9_000), model_tokens=positions)
     words = surplus_sentence(long, False, ())
     assert words == (
-        f"This does not fit: 908 tokens too many for {whose}. Shorten the message or attach a long text as a "
+        f"This does not fit: 924 tokens too many for {whose}. Shorten the message or attach a long text as a "
         "document."
     )
 
@@ -107,8 +108,8 @@ def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -
     )
     assert words == (
         "This does not fit into memory: it has 9,000 tokens, and 8,192 fit. Their KV cache takes 2 GB. Allow "
-        "more memory, shorten the message, attach a long text as a document or load the model again with packed "
-        "weights."
+        "more memory, shorten the message, attach a long text as a document or load the model again with "
+        "packed weights."
     )
 
 

@@ -95,7 +95,7 @@ def test_turns_show_what_the_engine_holds_and_leave_it_at_once(window: MainWindo
     assert rows(window)[first.key].state is EntryState.LEFT_OUT
     with qtbot.waitSignal(window._engine.reading_cost_told, timeout=WAIT_MS):
         choose(window, first.key)
-    assert window.inspector.context._cost.text().startswith("Restoring ")
+    assert window.inspector.context._cost.text().startswith("With it the next message reads ")
     assert rows(window)[first.key].state is EntryState.LEFT_OUT
     assert rows(window)[second.key].state is EntryState.IN_CONTEXT
 
@@ -139,6 +139,39 @@ def test_turns_in_a_row_that_are_chosen_together_become_one_summary(window: Main
     assert [part.key for part in summary.parts] == keys
 
 
+def test_the_meter_and_the_panel_tell_the_same_tokens(window: MainWindow, qtbot: QtBot) -> None:
+    panel, meter = window.inspector.context, window.composer._meter
+    held = window.precision.held
+
+    def tell(tokens: str) -> bool:
+        return panel._takes.text().startswith(f"Takes {tokens} of ") and meter._numbers.text().startswith(
+            f"{tokens} of "
+        )
+
+    assert held is not None
+    qtbot.waitUntil(lambda: tell(f"{held.usage.num_tokens:,}"), timeout=WAIT_MS)
+    first = of_kind(window, EntryKind.TURN)[0]
+    ask_for(window, LedgerAction.DROP, first.key)
+    qtbot.waitUntil(lambda: tell(f"{window.precision.held.usage.num_tokens:,}"), timeout=WAIT_MS)
+    ask_for(window, LedgerAction.RESTORE, first.key)
+    assert panel._report.tokens is not None
+    qtbot.waitUntil(lambda: (panel._report.tokens or 0) > held.usage.num_tokens - 40, timeout=WAIT_MS)
+    about = "about " if panel._report.is_about else ""
+    assert tell(f"{about}{panel._report.tokens:,}")
+
+
+def test_reading_again_reads_what_was_restored(window: MainWindow, qtbot: QtBot) -> None:
+    first = of_kind(window, EntryKind.TURN)[0]
+    ask_for(window, LedgerAction.DROP, first.key)
+    whole = window.precision.held.usage.num_tokens
+    qtbot.waitUntil(lambda: window.precision.held.usage.num_tokens < whole - 100, timeout=WAIT_MS)
+    ask_for(window, LedgerAction.RESTORE, first.key)
+    qtbot.waitUntil(lambda: rows(window)[first.key].state is EntryState.UNREAD, timeout=WAIT_MS)
+    window.inspector.context.rebuild_requested.emit()
+    qtbot.waitUntil(lambda: rows(window)[first.key].state is EntryState.IN_CONTEXT, timeout=WAIT_MS)
+    wait_until_ready(window, qtbot)
+
+
 def test_nothing_is_changed_while_a_reply_is_written_nor_shown_of_a_model_that_is_gone(
     window: MainWindow, qtbot: QtBot
 ) -> None:
@@ -173,7 +206,7 @@ def test_without_a_model_the_context_is_changed_and_not_summarized(modelless: Ma
     assert rows(modelless)[second.key].state is EntryState.LEFT_OUT
     assert modelless.inspector.context._cost.text() == "What is restored is read with the next message."
     actions.undo.trigger()
-    assert rows(modelless)[second.key].state is EntryState.IN_CONTEXT
+    assert rows(modelless)[second.key].state is EntryState.UNREAD
     assert rows(modelless)[first.key].is_pinned
     actions.undo.trigger()
     assert not rows(modelless)[first.key].is_pinned and not actions.undo.isEnabled()
@@ -212,7 +245,7 @@ def test_restoring_several_rows_is_undone_at_once(modelless: MainWindow) -> None
     ask_for(modelless, LedgerAction.DROP, first.key, second.key)
     assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.LEFT_OUT}
     ask_for(modelless, LedgerAction.RESTORE, first.key, second.key)
-    assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.IN_CONTEXT}
+    assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.UNREAD}
     modelless.inspector.context.undo_requested.emit()
     assert {turn.state for turn in of_kind(modelless, EntryKind.TURN)} == {EntryState.LEFT_OUT}
 

@@ -70,6 +70,7 @@ class Composer(QWidget):
         self._attachment_tokens: int | None = None
         self._used_tokens: int | None = None
         self._limit_tokens: int | None = None
+        self._is_about = False
         self._own_hint = ""
         self._hint = ""
         self._is_hint_error = False
@@ -135,12 +136,14 @@ class Composer(QWidget):
         self._text_tokens, self._attachment_tokens = text_tokens, attachment_tokens
         self._update()
 
-    def set_context(self, used_tokens: int | None, limit_tokens: int | None, note: str = "") -> None:
+    def set_context(
+        self, used_tokens: int | None, limit_tokens: int | None, note: str = "", *, is_about: bool = False
+    ) -> None:
         """Show how full the context would be: the conversation so far and what is being written together.
 
-        `note` is a sentence about it, such as that old turns are left out.
+        `note` is a sentence about it, such as that old turns are left out; `is_about` calls it an estimate.
         """
-        self._used_tokens, self._limit_tokens = used_tokens, limit_tokens
+        self._used_tokens, self._limit_tokens, self._is_about = used_tokens, limit_tokens, is_about
         self._note.setText(note)
         self._note.setVisible(bool(note) and used_tokens is not None)
         self._update()
@@ -176,24 +179,24 @@ class Composer(QWidget):
         inside.addWidget(self._documents)
         inside.addWidget(self.edit)
         inside.addLayout(buttons)
-        hint = QVBoxLayout()
-        hint.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
-        hint.addWidget(self._hint_line)
         below = QHBoxLayout()
         below.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
         below.setSpacing(16)
         below.addWidget(self._words, 1)
         below.addWidget(self._meter, 0, Qt.AlignmentFlag.AlignTop)
-        note = QVBoxLayout()
-        note.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
-        note.addWidget(self._note)
+        said = QWidget()  # always has room for a line, or the field and its button would move with each
+        said.setMinimumHeight(self.fontMetrics().height() + 2)
+        lines = QHBoxLayout(said)
+        lines.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
+        lines.setSpacing(16)
+        lines.addWidget(self._hint_line, 1)
+        lines.addWidget(self._note, 1)
         self._column = QVBoxLayout(self)
         self._column.setSpacing(7)
         self._column.addWidget(self.refusal)
         self._column.addWidget(self._frame)
-        self._column.addLayout(hint)
         self._column.addLayout(below)
-        self._column.addLayout(note)
+        self._column.addWidget(said)
         self._words.setMinimumHeight(self.fontMetrics().height() + 2)
 
     def _has_content(self) -> bool:
@@ -244,7 +247,7 @@ class Composer(QWidget):
             self._hint_line.style().polish(self._hint_line)
         self._words.setText(self._count_text())
         draft_tokens = (self._text_tokens or 0) + (self._attachment_tokens or 0)
-        self._meter.show_use(self._used_tokens, self._limit_tokens, draft_tokens)
+        self._meter.show_use(self._used_tokens, self._limit_tokens, draft_tokens, is_about=self._is_about)
 
     def _update_button(self) -> None:
         self._send.show_busy(self._is_busy)
@@ -267,7 +270,7 @@ class Composer(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
         side = max(SIDE_MARGIN, (self.width() - COLUMN_WIDTH) // 2) - _OVERHANG
-        self._column.setContentsMargins(side, 4, side, 10)
+        self._column.setContentsMargins(side, 4, side, 5)
         super().resizeEvent(event)
 
 

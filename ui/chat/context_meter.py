@@ -43,14 +43,24 @@ class ContextMeter(QWidget):
         row.addWidget(self._numbers)
         self.hide()
 
-    def show_use(self, used_tokens: int | None, limit_tokens: int | None, draft_tokens: int) -> None:
-        """Show `used_tokens`, `draft_tokens` of them not sent yet; hidden while one of them is unknown."""
+    def show_use(
+        self,
+        used_tokens: int | None,
+        limit_tokens: int | None,
+        draft_tokens: int,
+        *,
+        is_about: bool = False,
+    ) -> None:
+        """Show `used_tokens`, `draft_tokens` of them not sent yet; hidden while one of them is unknown.
+
+        `is_about` calls the number an estimate.
+        """
         is_known = used_tokens is not None and limit_tokens is not None and limit_tokens > 0
         self.setVisible(is_known)
         if used_tokens is None or limit_tokens is None or limit_tokens <= 0:
             return
         fill = fill_of(used_tokens, limit_tokens)
-        text = f"{used_tokens:,} of {limit_tokens:,} in context"
+        text = f"{'about ' if is_about else ''}{used_tokens:,} of {limit_tokens:,} in context"
         self._numbers.setText(text)
         kind = "faint" if fill is Fill.ROOM else fill.value
         if self._numbers.property("kind") != kind:

@@ -84,7 +84,8 @@ class RereadButton(QWidget):
             return ""
         speed = self._reread.prefill_tps
         time = f", {short_duration(self._num_tokens / speed)}" if speed else ""
-        return f"Reading again takes {self._num_tokens:,} tokens{time}. {self._reread.hindrance}".rstrip()
+        cost = f"Reading again takes about {self._num_tokens:,} tokens{time}."
+        return f"{cost} {self._reread.hindrance}".rstrip()
 
     def _on_clicked(self) -> None:
         if self.is_running:

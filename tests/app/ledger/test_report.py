@@ -36,7 +36,10 @@ def report(
     system_prompt: str = "",
 ) -> LedgerReport:
     context = ConversationContext.of(path, ledger or LedgerRows())
-    return ledger_report(context, system_prompt, usage, COUNTS, around_tokens=8, limit_tokens=4_096)
+    tokens = 1_000 if usage is None else usage.num_tokens
+    return ledger_report(
+        context, system_prompt, usage, COUNTS, tokens=tokens, is_about=usage is None, limit_tokens=4_096
+    )
 
 
 def outline(entries: tuple[LedgerEntry, ...]) -> list[object]:
@@ -72,7 +75,7 @@ def test_summarized_turns_are_below_their_summary_which_is_called_by_their_numbe
     assert entries["s3"].title == "Summary of turns 2 to 3"
     assert entries["s3"].summary is not None and entries["s3"].summary.text == "Summary 3"
     assert [entries[key].state for key in ("s3", "m3", "m5", "a7")] == [
-        EntryState.IN_CONTEXT,
+        EntryState.UNREAD,
         *[EntryState.SUMMARIZED] * 3,
     ]
 
@@ -112,14 +115,23 @@ def test_what_nothing_is_held_of_is_estimated_and_has_no_bytes_and_no_heat() -> 
         None,
         None,
     )
-    assert turn.state is EntryState.IN_CONTEXT
-    assert (whole.tokens, whole.is_about, whole.nbytes) == (5 + 30 + 500 + 8, True, None)
+    assert turn.state is EntryState.UNREAD
+    assert (whole.tokens, whole.is_about, whole.nbytes) == (1_000, True, None)
+    assert sum(tokens for _, tokens in whole.shares) + whole.around_tokens == 1_000
 
 
 def test_nothing_is_made_up_where_nothing_is_counted() -> None:
     whole = report([question(90), answer(91)])
 
     assert by_key(whole)["m90"].tokens is None
+    assert (whole.shares, whole.around_tokens) == ((), 0)
+
+
+def test_without_a_model_not_even_a_summary_has_tokens() -> None:
+    context = ConversationContext.of(turns(3), rows(summary(3, "m1", "m2")))
+    whole = ledger_report(context, "", None, {})
+    assert {entry.tokens for top in whole.entries for entry in top.walk()} == {None}
+    assert by_key(whole)["s3"].state is by_key(whole)["m3"].state is EntryState.UNREAD
     assert (whole.tokens, whole.shares) == (None, ())
 
 
@@ -135,7 +147,15 @@ def test_what_is_to_be_read_and_is_not_held_is_not_read_yet() -> None:
     entries = by_key(whole)
     assert (entries["s3"].state, entries["m3"].state) == (EntryState.UNREAD, EntryState.IN_CONTEXT)
     assert (entries["s3"].tokens, entries["s3"].is_about) == (10, True)
-    assert dict(whole.shares) == {EntryKind.TURN: 100}
+    assert dict(whole.shares) == {EntryKind.TURN: 100, EntryKind.SUMMARY: 10}
+
+
+def test_what_was_restored_and_is_on_disk_waits_for_the_next_message_with_the_tokens_that_it_had() -> None:
+    whole = report(turns(2), usage=held(("m3", 10, 0.1), ("m4", 10, 0.1), released=("m1", "m2")))
+
+    first = by_key(whole)["m1"]
+    assert (first.state, first.is_on_disk) == (EntryState.UNREAD, True)
+    assert (first.tokens, first.is_about) == (60, False)
 
 
 def test_what_left_is_on_disk_only_where_all_of_it_is() -> None:

@@ -29,7 +29,7 @@ def test_it_is_offered_while_pages_have_lost_bits_and_says_what_it_costs(
     hold(panel, "8", usage())
     assert not panel._notice.isVisible()
     hold(panel, "8", LOST)
-    assert said(panel).endswith("until the conversation is read again.\nReading again takes 6,120 tokens.")
+    assert said(panel).endswith("is read again.\nReading again takes about 6,120 tokens.")
     assert button(panel).text() == "Read again"
     with qtbot.waitSignal(panel.rebuild_requested):
         button(panel).click()
@@ -46,7 +46,7 @@ def test_the_time_is_that_of_the_speed_measured_last(
 ) -> None:
     hold(panel, "8", LOST)
     panel.set_reread(Reread(prefill_tps))
-    assert said(panel).endswith(f"Reading again takes 6,120 tokens, {words}.")
+    assert said(panel).endswith(f"Reading again takes about 6,120 tokens, {words}.")
 
 
 def test_it_waits_for_a_reply_and_says_so(panel: PrecisionPanel) -> None:

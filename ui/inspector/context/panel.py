@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QHideEvent, QShowEvent
+from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QToolButton, QVBoxLayout, QWidget
 
 from app.ledger.entries import LedgerReport
@@ -41,7 +41,7 @@ class ContextPanel(QWidget):
         cost_wanted(tuple): the keys of rows that can be restored are selected; `show_cost` is to follow.
         rebuild_requested, rebuild_stopped: the context is to be read again, or that is to stop.
         summary_stopped: the summary that is written is to stop.
-        watching_changed(bool): whether the panel is looked at, so that reports are wanted.
+        shown: the panel is looked at, so that a report is wanted.
     """
 
     requested = Signal(object, object)
@@ -50,7 +50,7 @@ class ContextPanel(QWidget):
     rebuild_requested = Signal()
     rebuild_stopped = Signal()
     summary_stopped = Signal()
-    watching_changed = Signal(bool)
+    shown = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -73,6 +73,7 @@ class ContextPanel(QWidget):
         self._progress = SummaryProgressBar()
         self._progress.stopped.connect(self.summary_stopped)
         self._buttons = QWidget()
+        self._button_of = {action: _button(action) for action in self.actions_of_rows.all}
         self._cost = _muted()
         self._card = SummaryCard()
         self._rebuild = RereadButton("Rebuild exactly", _REBUILD_TIP)
@@ -111,23 +112,28 @@ class ContextPanel(QWidget):
 
     def showEvent(self, event: QShowEvent) -> None:  # noqa: D102
         super().showEvent(event)
-        self.watching_changed.emit(True)
+        self._keep_room_for_unpin()
+        self.shown.emit()
 
-    def hideEvent(self, event: QHideEvent) -> None:  # noqa: D102
-        super().hideEvent(event)
-        self.watching_changed.emit(False)
+    def _keep_room_for_unpin(self) -> None:
+        """Let the buttons beside the one that pins stay where they are when it unpins."""
+        button = self._button_of[self.actions_of_rows.pin]
+        button.ensurePolished()
+        room = button.fontMetrics().horizontalAdvance(LedgerAction.UNPIN.value)
+        text = button.fontMetrics().horizontalAdvance(button.text())
+        button.setMinimumWidth(button.sizeHint().width() + max(0, room - text))
 
     def _lay_out(self) -> None:
         flow = FlowLayout(self._buttons, spacing=4)
-        for action in self.actions_of_rows.all:
-            flow.addWidget(_button(action))
+        for button in self._button_of.values():
+            flow.addWidget(button)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(8)
-        for widget in (self._takes, self._bar, self._beside, self._words, self._progress):
+        for widget in (self._takes, self._bar, self._beside, self._words, self._progress, self._buttons):
             column.addWidget(widget)
         column.addWidget(self.view, 1)
-        for below in (self._buttons, self._cost, self._card, self._rebuild):
+        for below in (self._cost, self._card, self._rebuild):  # above it they would push the buttons away
             column.addWidget(below)
         column.addStretch(0)  # takes what the list leaves while it is hidden
 
@@ -136,7 +142,7 @@ class ContextPanel(QWidget):
         self._takes.setText(takes_text(report))
         self._takes.setVisible(bool(report.entries))
         self._bar.show_report(report)
-        self._bar.setVisible(bool(report.entries))
+        self._bar.setVisible(bool(report.entries) and report.limit_tokens is not None)
         _show_text(self._beside, beside_text(report))
         self._beside.setToolTip(beside_tip(report))
         self.view.setVisible(bool(report.entries))

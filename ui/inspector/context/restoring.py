@@ -15,14 +15,19 @@ _AGAIN = {
 
 
 def cost_sentence(tokens: int | None, prefill_tps: float | None) -> str:
-    """Return what restoring costs: tokens to read, None where no model could say, and how fast it reads."""
+    """Return what restoring costs.
+
+    Args:
+        tokens: to read beside what is read anyway; None where no model could say.
+        prefill_tps: how fast it reads, if that is known.
+    """
     if tokens is None:
         return "What is restored is read with the next message."
     if not tokens:
-        return "Restoring costs nothing: it comes back at once."
+        return "Restoring costs nothing: it comes back with the next message, without being read."
     time = f", {short_duration(tokens / prefill_tps)}" if prefill_tps else ""
     words = "1 token" if tokens == 1 else f"{tokens:,} tokens"
-    return f"Restoring reads {words} again with the next message{time}."
+    return f"With it the next message reads {words} more{time}."
 
 
 def along_sentence(num_turns: int) -> str:

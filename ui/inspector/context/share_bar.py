@@ -34,6 +34,9 @@ class ShareBar(QWidget):
         self._items = {kind: _KeyItem(kind) for kind in EntryKind}
         for item in self._items.values():
             flow.addWidget(item)
+        self._around = plain_label()
+        self._around.setProperty("kind", "muted")
+        flow.addWidget(self._around)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(6)
@@ -43,7 +46,8 @@ class ShareBar(QWidget):
     @property
     def words(self) -> str:
         """What the key says, and how much is free."""
-        items = [item.text for item in self._items.values() if not item.isHidden()]
+        items = [each.text for each in self._items.values() if not each.isHidden()]
+        items += [] if self._around.isHidden() else [self._around.text()]
         return ", ".join([*items, f"Free {self._free_tokens:,}"])
 
     def show_report(self, report: LedgerReport) -> None:
@@ -51,6 +55,8 @@ class ShareBar(QWidget):
         shares = dict(report.shares)
         for kind, item in self._items.items():
             item.show_tokens(shares.get(kind, 0))
+        self._around.setText(f"Template {report.around_tokens:,}")
+        self._around.setVisible(report.around_tokens > 0)
         limit, used = report.limit_tokens or 0, report.tokens or 0
         self._free_tokens = max(0, limit - used)
         self._bar.show_shares(shares, max(limit, used, 1))

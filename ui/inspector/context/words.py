@@ -24,10 +24,12 @@ _ON_DISK = "on disk"
 
 def takes_text(report: LedgerReport) -> str:
     """Return what a context takes: `Takes 3,412 of 4,096 tokens, 31 MB`."""
+    if report.limit_tokens is None:
+        return "Without a model, what the context takes is not known."
     if report.tokens is None:
-        return "The tokens are not counted"
+        return "The tokens are not counted yet."
     about = "about " if report.is_about else ""
-    limit = "" if report.limit_tokens is None else f" of {report.limit_tokens:,}"
+    limit = f" of {report.limit_tokens:,}"
     nbytes = "" if report.nbytes is None else f", {_size(report.nbytes)}"
     return f"Takes {about}{_tokens(report.tokens, limit)}{nbytes}"
 
@@ -71,7 +73,9 @@ def tokens_text(entry: LedgerEntry) -> str:
 
 
 def state_text(entry: LedgerEntry) -> str:
-    """Return whether the model reads a row; of what is under its summary only whether it is on disk."""
+    """Return whether the model reads a row, and how it comes back."""
+    if entry.is_on_disk and entry.state is EntryState.UNREAD:
+        return "comes back with the next message"
     return f"{entry.state.value}, {_ON_DISK}" if entry.is_on_disk else entry.state.value
 
 
@@ -128,7 +132,7 @@ def tip_text(entry: LedgerEntry) -> str:
 
 def author_text(summary: Summary) -> str:
     """Return who wrote a summary, and of how much."""
-    of = f" It replaces {_tokens(summary.source_tokens)}." if summary.source_tokens else ""
+    of = f" It replaces about {_tokens(summary.source_tokens)}." if summary.source_tokens else ""
     if summary.source is SummarySource.MODEL:
         return f"Written by {summary.model or 'the model'}.{of}"
     return f"{summary.note or 'Sentences of the text itself.'}{of}"

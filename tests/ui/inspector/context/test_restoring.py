@@ -25,9 +25,9 @@ ROOM = ContextRoom(
     ("tokens", "speed", "words"),
     [
         (None, None, "What is restored is read with the next message."),
-        (0, None, "Restoring costs nothing: it comes back at once."),
-        (1, None, "Restoring reads 1 token again with the next message."),
-        (1_204, 240.8, "Restoring reads 1,204 tokens again with the next message, about 5 s."),
+        (0, None, "Restoring costs nothing: it comes back with the next message, without being read."),
+        (1, None, "With it the next message reads 1 token more."),
+        (1_204, 240.8, "With it the next message reads 1,204 tokens more, about 5 s."),
     ],
 )
 def test_the_cost_is_what_has_to_be_read(tokens: int | None, speed: float | None, words: str) -> None:

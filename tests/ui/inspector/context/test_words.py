@@ -33,8 +33,13 @@ def test_an_estimate_is_called_so_and_what_is_unknown_is_left_out() -> None:
     assert takes_text(LedgerReport(tokens=900, is_about=True, limit_tokens=4_096)) == (
         "Takes about 900 of 4,096 tokens"
     )
-    assert takes_text(LedgerReport(tokens=1)) == "Takes 1 token"
-    assert takes_text(LedgerReport()) == "The tokens are not counted"
+    assert takes_text(LedgerReport(limit_tokens=4_096)) == "The tokens are not counted yet."
+    assert takes_text(LedgerReport()) == "Without a model, what the context takes is not known."
+
+
+def test_what_was_restored_from_disk_is_not_said_to_be_read_again() -> None:
+    row = turn(2, state=EntryState.UNREAD, is_on_disk=True)
+    assert "comes back with the next message" in row_sentence(row) and "not read yet" not in row_sentence(row)
 
 
 def test_empty_positions_and_versions_are_told_where_there_are_any() -> None:
@@ -65,13 +70,13 @@ def test_the_tip_says_what_on_disk_and_not_read_yet_mean() -> None:
 
 
 def test_who_wrote_a_summary_is_told_and_why_it_is_not_the_model() -> None:
-    assert author_text(summary()) == "Written by SmolLM2-135M-Instruct. It replaces 1,204 tokens."
+    assert author_text(summary()) == "Written by SmolLM2-135M-Instruct. It replaces about 1,204 tokens."
     assert author_text(summary(is_extract=True)) == (
         "The model's summary repeated itself, so these are sentences of the text itself. "
-        "It replaces 1,204 tokens."
+        "It replaces about 1,204 tokens."
     )
     bare = dataclasses.replace(summary(is_extract=True), note="")
-    assert author_text(bare) == "Sentences of the text itself. It replaces 1,204 tokens."
+    assert author_text(bare) == "Sentences of the text itself. It replaces about 1,204 tokens."
 
 
 def test_the_bar_of_heat_is_half_at_the_average_and_grows_by_factors() -> None:
