@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QAbstractSpinBox, QGridLayout, QLabel, QSpinBox, QWidget
 
 from app.profiles import LEAST_KEPT, LEAST_TRIM_AT, MOST_KEPT, Overflow, Profile
+from ui.plain_text import plain_label
 
 _WIDTH = 108
 _STEP = 5
+_BOUNDS = (
+    f"Begin at {LEAST_TRIM_AT:.0%} or more. Keep {LEAST_KEPT:.0%} to {MOST_KEPT:.0%}, and at least {_STEP}% "
+    "less than where it begins: one moves the other."
+)
 
 
 class TrimFields(QWidget):
@@ -40,6 +45,9 @@ class TrimFields(QWidget):
             label.setBuddy(field)
             grid.addWidget(label, line, 0)
             grid.addWidget(field, line, 1)
+        bounds = plain_label(_BOUNDS, wraps=True)
+        bounds.setProperty("kind", "muted")
+        grid.addWidget(bounds, len(self.fields), 0, 1, 2)
         self._at.valueChanged.connect(self._on_at)
         self._kept.valueChanged.connect(self._on_kept)
 
@@ -70,6 +78,7 @@ def _percent(name: str, least: float, most: float) -> QSpinBox:
     field.setSingleStep(_STEP)
     field.setSuffix(" %")
     field.setKeyboardTracking(False)
+    field.setCorrectionMode(QAbstractSpinBox.CorrectionMode.CorrectToNearestValue)
     field.setAccessibleName(name)
     field.setFixedWidth(_WIDTH)
     field.lineEdit().setTextMargins(7, 0, 7, 0)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from PySide6.QtWidgets import QSpinBox
+from PySide6.QtWidgets import QLabel, QSpinBox
 from pytestqt.qtbot import QtBot
 
 from app.profiles import BUILT_IN, Overflow, require_trim
@@ -52,3 +52,12 @@ def test_nothing_is_set_where_nothing_leaves(fields: TrimFields) -> None:
     assert fields.isHidden()
     fields.show_profile(BUILT_IN[0])
     assert not fields.isHidden()
+
+
+def test_what_is_typed_out_of_bounds_becomes_the_nearest_and_the_bounds_are_told(fields: TrimFields) -> None:
+    begin = field(fields, "Begin at")
+    begin.lineEdit().setText("1 %")
+    begin.interpretText()
+    assert begin.value() == 40
+    told = " ".join(label.text() for label in fields.findChildren(QLabel))
+    assert "Begin at 40% or more." in told and "less than where it begins" in told
