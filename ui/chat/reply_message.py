@@ -8,7 +8,6 @@ from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QW
 from app.segment_progress import ReadingProgress
 from app.store.records import Message, MessageState
 from ui.chat.buttons import IconButton
-from ui.chat.elided_label import ElidedLabel
 from ui.chat.markdown_body import MarkdownBody
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reasoning import ReasoningFold, ReasoningSplitter
@@ -39,7 +38,7 @@ class ReplyMessage(MessageWidget):
         self._answer = ""
         self._waiting: WaitingLine | None = None
         self._state = plain_label(wraps=True)
-        self._stats = ElidedLabel()
+        self._stats = plain_label(wraps=True)
         self._stats.setProperty("kind", "faint")
         self._regenerate = IconButton("refresh", "Answer again", quiet=True)
         self._regenerate.clicked.connect(self._ask_again)
