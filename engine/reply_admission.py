@@ -23,17 +23,19 @@ from engine.admission import (
 )
 from engine.budget import kv_nbytes
 from engine.headroom import CacheRoom, limit_in_the_way, more_memory
+from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
 from engine.planned_room import limit_of_plan, more_room, room_words
 from engine.remedies import AS_DOCUMENT, as_sentence, remedies
 from engine.requests import LoadedModel
+from engine.spans import DocumentRange
 from engine.turns import KEPT_SHARE, Render, turn_starts
 from engine.wording import format_apart
 
 SUMMARY_SHARE = 0.15
-"""A summary takes at most this share of the tokens that it stands for."""
+"""A summary takes at most this share of the tokens that it stands for, and of the context."""
 MIN_ANSWER_TOKENS = 16
 """A prompt must leave room for at least this much of an answer."""
 
@@ -110,7 +112,7 @@ class Question:
 
     def _less(self, choices: Sequence[Choice]) -> list[str]:
         """Return what there is to do beside choices, and these, as parts of a sentence."""
-        has_documents = any(message.documents for message in self.messages)
+        has_documents = any(_documents(message) for message in self.messages)
         ways = ["remove a document"] if has_documents else []
         if len(turn_starts(self.messages)) > 1 and not self._is_last_too_long:
             ways.append("start a new conversation")
@@ -216,7 +218,8 @@ class Question:
         room = limit_tokens - MIN_ANSWER_TOKENS - kept_tokens
         if not turns or room < 0:
             return
-        if self.messages[-1].key and SUMMARY_SHARE * (self.num_tokens - kept_tokens) <= room:
+        summary_tokens = SUMMARY_SHARE * min(self.num_tokens - kept_tokens, limit_tokens)
+        if self.messages[-1].key and summary_tokens <= room:
             yield SummarizeTurns(turns)
         yield DropTurns(turns)
 
@@ -246,7 +249,7 @@ class Question:
 
         The tokens of documents are estimated by their share of the characters.
         """
-        documents = self.messages[-1].documents if self.messages else ()
+        documents = _documents(self.messages[-1]) if self.messages else []
         characters = sum(document.stop - document.start for document in documents)
         if not characters:
             return None
@@ -278,6 +281,11 @@ def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: M
         choices=() if lower is None else (LowerPrecision(lower, room.fitting_tokens(lower)),),
         can_override=False,
     )
+
+
+def _documents(message: ChatMessage) -> list[DocumentRange]:
+    """Return the documents of a message: without summaries, which cannot be removed or read in parts."""
+    return [each for each in message.documents if each.kind is SpanKind.DOCUMENT]
 
 
 def _keys(message: ChatMessage) -> Iterator[str]:

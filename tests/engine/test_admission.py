@@ -28,6 +28,7 @@ from engine.engine import Engine
 from engine.events import Finished
 from engine.headroom import CacheRoom, headroom_nbytes
 from engine.inspection import inspect_model
+from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 from engine.load_admission import LoadWish
 from engine.memory_limits import RESERVE_NBYTES, MemoryLimits
@@ -261,6 +262,32 @@ def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> Non
     assert isinstance(segments, InSegments)
     assert segments.num_segments == -(-2000 // (600 - 150 - 31 - 130))
     assert segments.document_tokens == pytest.approx(2000, abs=20)
+
+
+def test_a_summary_at_the_head_of_a_message_is_no_document_to_be_removed_or_read_in_parts(
+    engine: Engine,
+) -> None:
+    content = "s" * 300 + "\n\n" + "x" * 2000 + "\n\nWhat is it?"
+    summary = DocumentRange("Summary", 0, 300, "s1", SpanKind.SUMMARY)
+    asking = ChatMessage("user", content, (summary,))
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked((asking,), max_context=800))
+    assert "remove a document" not in str(caught.value).lower()
+    assert not any(isinstance(choice, InSegments) for choice in caught.value.choices)
+    beside = dataclasses.replace(asking, documents=(summary, DocumentRange("paper", 302, 2302)))
+    with pytest.raises(AdmissionError, match="remove a document") as caught:
+        engine.admit(asked((beside,), max_context=800))
+    (segments,) = (each for each in caught.value.choices if isinstance(each, InSegments))
+    assert segments.document_tokens == pytest.approx(2000, abs=20)
+
+
+def test_a_summary_of_far_more_than_the_context_is_offered_since_it_takes_a_share_of_that(
+    engine: Engine,
+) -> None:
+    stored = keyed(conversation(26, length=70))
+    with pytest.raises(AdmissionError) as caught:
+        engine.admit(asked(stored, max_context=400, keep_ratio=0.6))
+    assert any(isinstance(choice, SummarizeTurns) for choice in caught.value.choices)
 
 
 def test_an_answer_ends_where_the_context_that_fits_does(
