@@ -13,6 +13,7 @@ from app.ledger.summary_check import Flaw, finished, flaw_of, forgets, repeats
 from app.ledger.summary_prompts import asking_messages, summary_instruction
 from app.ledger.summary_request import SummaryRequest
 from app.segment_prompts import without_reasoning
+from app.valid_unicode import valid_unicode
 from engine.admission import AdmissionError, note_room_tokens
 from engine.cancel import CancelToken, LinkedCancelToken
 from engine.engine import Engine, GenerationRequest, LoadedModel
@@ -73,7 +74,7 @@ class Summarizer:
         except ModelError as error:
             log.warning("The model could not be asked for a summary: %s", error)
             return self.extract(request, _note("The model could not write a summary"))
-        text = finished(writing.text, writing.has_ended, most_tokens, loaded.counter.count)
+        text = finished(valid_unicode(writing.text), writing.has_ended, most_tokens, loaded.counter.count)
         flaw = writing.flaw(text) or flaw_of(text, request.source, instruction)
         flaw = flaw or forgets(text, self._yardstick(request, text), request.parts)
         if flaw is not None:

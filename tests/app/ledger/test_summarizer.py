@@ -130,6 +130,23 @@ def test_progress_grows_from_nothing_over_reading_to_writing(babbling: Engine, b
     assert {event.words for event in events if isinstance(event, SummaryProgress)} == {"Summarizing 2 turns"}
 
 
+def test_half_a_character_in_a_summary_is_replaced_as_nothing_can_write_it(
+    babbling: Engine, backend: Backend
+) -> None:
+    engine = ScriptedEngine(babbling, backend, GOOD, " It is \ud83d there.")
+    summary, _ = written(engine, asked(source_tokens=800))
+    assert summary.text == f"{GOOD} It is \ufffd there."
+
+
+def test_a_summary_has_no_more_tokens_than_the_context_leaves_for_it(
+    babbling: Engine, backend: Backend
+) -> None:
+    request = asked(source_tokens=20_000, room_tokens=60)
+    summary, _ = written(ScriptedEngine(babbling, backend, f"{GOOD} {GOOD}"), request)
+    assert summary.num_tokens <= 60
+    assert Summarizer(babbling).extract(request, "").num_tokens <= 60
+
+
 def test_a_model_that_goes_on_is_stopped_and_its_words_end_with_a_sentence(
     babbling: Engine, backend: Backend
 ) -> None:
