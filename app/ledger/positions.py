@@ -14,6 +14,8 @@ from engine.kv.page_map import SpanKind
 from engine.reply_admission import MIN_ANSWER_TOKENS
 
 _ASKED = (SpanKind.USER, SpanKind.DOCUMENT)
+_ENDS = (SpanKind.USER, SpanKind.ASSISTANT)
+"""What follows the documents of a question: its words, or its answer where it has none."""
 
 
 def lacks_positions(engine: Engine, conversation_id: int, settings: ReplySettings) -> bool:
@@ -59,12 +61,13 @@ def lacks_positions_after(
 
 
 def question_tokens(spans: Iterable[SpanUsage]) -> Iterator[int]:
-    """Yield the tokens of each question with its documents, and at last those behind the last answer."""
+    """Yield the tokens of each question with its documents, and those of documents at the end."""
     tokens = 0
     for span in spans:
         if span.kind in _ASKED:
             tokens += span.num_tokens
-        elif span.kind is SpanKind.ASSISTANT:
+        if tokens and span.kind in _ENDS:
             yield tokens
             tokens = 0
-    yield tokens
+    if tokens:
+        yield tokens

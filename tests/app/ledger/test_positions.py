@@ -20,5 +20,9 @@ def test_a_question_counts_with_its_documents_but_without_summaries() -> None:
         span(SpanKind.USER, 25),
         span(SpanKind.ASSISTANT, 60),
         span(SpanKind.USER, 7),
+        span(SpanKind.USER, 8),
+        span(SpanKind.DOCUMENT, 300),
+        span(SpanKind.ASSISTANT, 60),
+        span(SpanKind.DOCUMENT, 90),
     ]
-    assert list(question_tokens(spans)) == [520, 25, 7]
+    assert list(question_tokens(spans)) == [520, 25, 7, 8, 300, 90]
