@@ -76,8 +76,9 @@ def test_what_the_user_states_comes_before_the_pleasantries_of_an_answer() -> No
 
 
 def test_what_the_user_states_without_a_number_comes_before_what_is_only_asked() -> None:
-    parts = (user("Tell a story of the old sea. We do not eat any meat."), answer("Well then. Fine."))
-    assert extract(parts, 8, num_words) == "User: We do not eat any meat."
+    own, asked_for = "We do not eat meat.", "Describe seas and islands."
+    for words in (f"{asked_for} {own}", f"{own} {asked_for}"):
+        assert extract([user(words)], 6, num_words) == f"User: {own}"
 
 
 def test_a_question_of_an_answer_is_not_open() -> None:
@@ -101,8 +102,9 @@ def test_a_line_of_an_extract_begins_with_its_speaker() -> None:
 def test_what_was_left_out_within_a_line_is_marked_and_stays_so() -> None:
     once = extract([user("I paid 730 euros. It is so. I leave on 3 June.")], 11, num_words)
     assert once == "User: I paid 730 euros. … I leave on 3 June."
-    again = extract([earlier("User", once.removeprefix("User: "))], 11, num_words)
-    assert again == once
+    parts = [earlier("User", once.removeprefix("User: "))]
+    assert extract(parts, 11, num_words) == once
+    assert extract(parts, 20, num_words) == once
 
 
 EARLIER = (

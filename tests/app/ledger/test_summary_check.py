@@ -141,6 +141,11 @@ def test_a_text_without_numbers_and_names_may_be_summarized_in_any_words() -> No
     assert forgets("Owls see in the dark.", "User: Tell me why owls hunt at night.", parts) is None
 
 
+def test_one_name_alone_is_no_yardstick() -> None:
+    parts = (SourcePart("User", "Tell me why the owls of Athens hunt at night.", PartKind.USER),)
+    assert forgets("Owls see in the dark.", "User: Tell me why the owls of Athens hunt.", parts) is None
+
+
 def test_a_summary_of_a_summary_has_to_keep_facts_of_the_earlier_one() -> None:
     earlier = SourcePart("User", "My budget is 730 euros, says Anna in Lisbon.", PartKind.EARLIER)
     newest = SourcePart("User", "I leave for Rome with Paul on 3 June 2021 at 9:30.", PartKind.USER)
