@@ -105,6 +105,7 @@ def test_what_was_left_out_within_a_line_is_marked_and_stays_so() -> None:
     parts = [earlier("User", once.removeprefix("User: "))]
     assert extract(parts, 11, num_words) == once
     assert extract(parts, 20, num_words) == once
+    assert extract(parts, 2, num_words) == "I leave"
 
 
 EARLIER = (
