@@ -13,6 +13,7 @@ from pytestqt.qtbot import QtBot
 from app.models.library import ModelLibrary
 from app.store.records import MessageState, Role
 from engine.kv.precision import KVSpec
+from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.sampling import SamplingParams
 from tests.ui.conftest import WAIT_MS, Desk, drop, figure
 from ui.engine_worker import EngineState
@@ -51,7 +52,7 @@ def test_a_document_is_dropped_asked_about_answered_and_all_is_there_after_a_res
     drop(window, file)
     attachments = window.chat.attachments
     qtbot.waitUntil(lambda: len(attachments.attachments) == 1, timeout=WAIT_MS)
-    tokens = window.chat._budget.attachment_tokens
+    tokens = window.chat.budget.attachment_tokens
     qtbot.waitUntil(lambda: "tokens" in attachments.chips(tokens)[0].detail, timeout=WAIT_MS)
     words = "Who built the lighthouse?"
     qtbot.waitUntil(lambda: window.chat._check.use(words).used_tokens is not None, timeout=WAIT_MS)
@@ -190,7 +191,7 @@ def test_what_does_not_fit_the_context_is_refused_with_the_number_and_kept(
     assert use.used_tokens is not None and use.limit_tokens == 8192
     said = " ".join(label.text() for label in window.composer.refusal.findChildren(QLabel))
     assert window.composer.refusal.isVisible()
-    assert f"{use.used_tokens - 8192:,} tokens too many" in said
+    assert f"{use.used_tokens + MIN_ANSWER_TOKENS - 8192:,} tokens too many" in said
     assert window.composer.text == "Summarize this."
     assert len(window.chat.attachments.attachments) == 1
     assert window.chat.session.messages == []
