@@ -295,3 +295,17 @@ def test_a_text_in_one_very_long_line_is_handed_on_and_not_laid_out(qtbot: QtBot
     mime.setText("word " * 4_000)
     paste(composer, mime)
     assert composer.text == mime.text()
+
+
+def test_the_field_and_its_button_stay_where_they_are_when_a_hint_comes(composer: Composer) -> None:
+    def place() -> tuple[int, int]:
+        QApplication.processEvents()
+        return composer._frame.y(), composer.sizeHint().height()
+
+    before = place()
+    composer.set_hint("Choose a model first.", is_error=True)
+    assert place() == before
+    composer.set_hint("")
+    composer.set_context(10, 100, "The oldest turn will be left out.")
+    assert "left out" in shown(composer)
+    assert place()[0] == before[0]
