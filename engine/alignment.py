@@ -105,7 +105,10 @@ class _Anchor:
     wanted_start: int
     length: int
     is_last: bool = False
-    """Whether it is an answer, and nothing but its end is held behind it."""
+    """Whether nothing but its end is held behind it, and it is an answer or does not begin alike.
+
+    A question that begins alike may have lost a document before it.
+    """
 
     @property
     def stop(self) -> int:
@@ -199,7 +202,8 @@ class _Comparison:
             differing = max(first + cut, wanted_first + wanted_cut)
             is_same = length > differing or not (one or other)
             if max(first, wanted_first) <= MOST_BORDER_TOKENS and is_same:
-                is_last = held == self._held.spans[-1] and held.kind is SpanKind.ASSISTANT
+                differs = held.kind is SpanKind.ASSISTANT or first != wanted_first
+                is_last = differs and held == self._held.spans[-1]
                 return _Anchor(start + first, wanted_start + wanted_first, length, is_last)
         return None
 
