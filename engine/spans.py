@@ -117,11 +117,12 @@ def _find(message: ChatMessage, marker: str | None, text: str, cursor: int) -> I
         return
     content = message.content
     answer = content.rpartition(_REASONING_END)[2].strip()
-    for words in dict.fromkeys((content, content.lstrip(), content.rstrip(), content.strip(), answer)):
-        start = text.find(marker + words, cursor)
-        if words and start >= 0 and (marker.strip() or start == cursor):
-            yield from _parts(message, words, start, start + len(marker))
-            return
+    ways = dict.fromkeys((content, content.lstrip(), content.rstrip(), content.strip(), answer))
+    places = [(text.find(marker + words, cursor), words) for words in ways if words]
+    found = [place for place in places if place[0] == cursor or (place[0] > cursor and marker.strip())]
+    if found:
+        start, words = min(found, key=lambda place: place[0])  # a later message may begin as this one does
+        yield from _parts(message, words, start, start + len(marker))
 
 
 def _parts(message: ChatMessage, words: str, start: int, inside: int) -> Iterator[_Stretch]:

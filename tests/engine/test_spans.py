@@ -56,6 +56,21 @@ def with_documents(question: str, *texts: str) -> ChatMessage:
     return ChatMessage("user", content + question, tuple(ranges))
 
 
+def test_words_that_a_template_trims_are_not_taken_for_those_of_a_later_message() -> None:
+    words = "The keeper sleeps. "
+
+    prompt, texts = prompt_of([ChatMessage("user", words), ANSWERED, with_documents("Which?", words)], LLAMA3)
+
+    assert texts[0].endswith(words.strip())
+    assert [span.kind for span in prompt.spans] == [
+        SpanKind.USER,
+        SpanKind.ASSISTANT,
+        SpanKind.DOCUMENT,
+        SpanKind.USER,
+        SpanKind.ASSISTANT,
+    ]
+
+
 def test_markers_go_with_what_they_introduce() -> None:
     system = ChatMessage("system", "Be brief.")
 
