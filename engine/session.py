@@ -213,6 +213,6 @@ class Session:
 
 
 def _named(span: TextSpan) -> TextSpan:
-    """Return a span, without its key where only its marker is held: text that left may leave it to the next."""
+    """Return a span, without its key where only its marker is held: what left may leave it to the next."""
     is_left = span.stop - span.start <= span.marker_tokens
     return dataclasses.replace(span, key="") if is_left else span
