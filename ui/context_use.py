@@ -24,6 +24,7 @@ class ContextUse:
         document_tokens: documents, those of the conversation so far included, that are read in parts where
             they do not fit whole; 0 where they have to.
         has_turns: whether anything was said in the conversation before.
+        is_about: whether some of it was counted by its words, and is not held as it is.
         has_unanswered: whether the last message of the conversation still waits for its answer.
     """
 
@@ -78,10 +79,13 @@ def context_note(use: ContextUse, profile: Profile) -> str:
     A limit beyond what the model was made for is none of memory's business.
     """
     notes = []
-    if use.released_turns and not use.surplus_tokens:  # else nothing is sent that would release them
+    if use.released_turns:
         turns = "1 old turn" if use.released_turns == 1 else f"{use.released_turns:,} old turns"
-        what = "summarized first" if profile.overflow is Overflow.SUMMARIZE else "left out"
-        notes.append(f"{turns} will be {what}.")
+        what = "summarized" if profile.overflow is Overflow.SUMMARIZE else "left out"
+        if use.surplus_tokens:  # nothing is sent that would release them, and the meter counts without them
+            notes.append(f"Counted with {turns} {what}.")
+        else:
+            notes.append(f"{turns} will be {what}{' first' if what == 'summarized' else ''}.")
     if use.is_in_parts:
         notes.append("Documents that do not fit whole are read in parts.")
     wanted, fitting = profile.max_context, use.fitting_tokens
