@@ -113,7 +113,7 @@ def test_where_memory_is_the_cause_bytes_and_what_there_is_to_allow_are_said() -
     )
 
 
-def test_nothing_is_said_to_be_summarized_where_the_rest_does_not_fit_either() -> None:
+def test_what_would_be_summarized_is_said_not_to_be_counted_where_the_rest_does_not_fit_either() -> None:
     assert context_note(ContextUse(0, 9_000, 0, 0, LIMIT, LIMIT, LIMIT, 1), BUILT_IN[0]) == (
         "Counted with 1 old turn summarized."
     )
