@@ -13,6 +13,7 @@ from tests.ui.chat.conftest import ANSWER, reply, user
 from ui.chat.attachments import AttachmentChip, ChipState
 from ui.chat.composer import Composer
 from ui.chat.message_widget import MessageWidget
+from ui.chat.scroller import JumpButton
 from ui.chat.text_view import TextView
 from ui.chat.user_message import UserMessage
 from ui.chat.view import ChatView
@@ -94,8 +95,9 @@ def test_tab_goes_through_the_conversation_in_reading_order(qtbot: QtBot) -> Non
         QTest.keyClick(window.focusWidget(), Qt.Key.Key_Tab)
         if window.focusWidget() is not visited[-1]:
             visited.append(window.focusWidget())
-    inside = visited[1:-1]
-    assert set(inside) == {widget for widget in focusable(view) if widget.isEnabled()} - {view.scroller}
+    around = {view.scroller, *view.findChildren(JumpButton)}
+    inside = [widget for widget in visited[1:-1] if widget not in around]
+    assert set(inside) == {widget for widget in focusable(view) if widget.isEnabled()} - around
     message = [view.message_ids.index(owner(widget).message.id) for widget in inside]
     assert message == sorted(message)
     texts = [place(view, widget).y() for widget in inside if isinstance(widget, QTextEdit)]
