@@ -22,7 +22,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def require_whole(result: TrimBench, plan: TrimBenchPlan) -> None:
     """Check what holds for the figures of any model."""
     for text in result.texts:
-        assert plan.num_tokens <= text.held_tokens < 1.2 * plan.num_tokens
+        assert plan.num_tokens <= text.held_tokens < 1.5 * plan.num_tokens  # a turn beyond, with its answer
         assert 0 < text.summary_tokens <= 0.15 * text.released_tokens
         assert text.trimmed_tokens <= 0.6 * plan.num_tokens
         assert text.summary_tokens < text.read_tokens < text.trimmed_tokens / 2
