@@ -18,6 +18,7 @@ from engine.sampling import SamplingParams
 from tests.ui.conftest import WAIT_MS, Desk, drop, figure
 from ui.engine_worker import EngineState
 from ui.main_window import MainWindow
+from ui.request_queue import Priority
 
 pytestmark = pytest.mark.slow
 
@@ -210,7 +211,8 @@ def test_ejecting_is_remembered_and_the_last_model_is_loaded_by_itself(
     desk.close()
     window = desk.open()
     window.start([])
-    assert not window._engine._worker._requests._pending
+    pending = window._engine._worker._requests._pending.values()
+    assert all(request.priority is Priority.CONTROL for request in pending)  # nothing is to be loaded
     assert window.top_bar.model_button.text() == "Choose a model"
 
 
