@@ -37,7 +37,7 @@ def unnamed(root: QWidget) -> list[str]:
 
 
 def chips(window: MainWindow) -> list[tuple[str, ChipState]]:
-    tokens = window.chat._budget.attachment_tokens
+    tokens = window.chat.budget.attachment_tokens
     return [(chip.title, chip.state) for chip in window.chat.attachments.chips(tokens)]
 
 
