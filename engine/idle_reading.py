@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from engine.branching import departure
 from engine.cancel import CancelToken
@@ -55,37 +55,39 @@ class IdleReader:
 
     def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
-        context, conversation_id = self._held.in_hand, request.conversation_id
-        if context is None or conversation_id != self._held.conversation_id:
+        context = self._in_hand(request)
+        if context is None:
             return
         wanted = self._room.prompt(request).said
         if wanted.tokens:
-            self._require_fits(conversation_id, context.cache, len(wanted.tokens))
-            events = self._again(conversation_id, context, wanted, request.pinned, cancel)
-            yield from self._followed(conversation_id, events, cancel)
+            self._require_fits(request, context.cache, wanted)
+            yield from self._followed(request, self._again(request, context, wanted, cancel), cancel)
 
     def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.read_ahead` says."""
-        context, conversation_id = self._held.in_hand, request.conversation_id
-        if context is None or conversation_id != self._held.conversation_id:
+        context = self._in_hand(request)
+        if context is None:
             return
         wanted = self._room.prompt(request).said
         if not wanted.tokens or departure(context.held, wanted, request.left).leaves_branch:
             return
-        self._require_fits(conversation_id, context.cache, len(wanted.tokens))
-        missing = self._missing(conversation_id, context, wanted, request.pinned, cancel)
-        yield from self._followed(conversation_id, missing, cancel)
+        self._require_fits(request, context.cache, wanted)
+        yield from self._followed(request, self._missing(request, context, wanted, cancel), cancel)
 
-    def _require_fits(self, conversation_id: int, cache: SequenceCache, num_tokens: int) -> None:
-        room = self._room.of_rebuild(conversation_id)
-        require_rebuild_fits(room, cache.spec, num_tokens, self._room.limits)
+    def _in_hand(self, request: GenerationRequest) -> HeldContext | None:
+        """Return what is held of the conversation that is asked about, where that is the one in hand."""
+        return self._held.in_hand if request.conversation_id == self._held.conversation_id else None
+
+    def _require_fits(self, request: GenerationRequest, cache: SequenceCache, wanted: Prompt) -> None:
+        room = self._room.of_rebuild(request.conversation_id)
+        require_rebuild_fits(room, cache.spec, len(wanted.tokens), self._room.limits)
 
     def _followed(
-        self, conversation_id: int, events: Iterator[GenerationEvent], cancel: CancelToken
+        self, request: GenerationRequest, events: Iterator[GenerationEvent], cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
         """Yield events, and follow the guard between them."""
         try:
-            with forgetting_broken(self._held, conversation_id):
+            with forgetting_broken(self._held, request.conversation_id):
                 for event in events:
                     yield from self._relieve(cancel)
                     self._publish(Phase.PREFILL)
@@ -94,37 +96,22 @@ class IdleReader:
             self._publish(Phase.IDLE)
 
     def _again(
-        self,
-        conversation_id: int,
-        context: HeldContext,
-        wanted: Prompt,
-        pinned: Collection[str],
-        cancel: CancelToken,
+        self, request: GenerationRequest, context: HeldContext, wanted: Prompt, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
-        self._held.forget_alternatives(conversation_id)
+        self._held.forget_alternatives(request.conversation_id)
         self._press(context.cache, cancel)
         context.rewind(wanted)
-        yield from self._read(conversation_id, context, wanted, pinned, cancel)
+        yield from self._read(request, context, wanted, cancel)
 
     def _missing(
-        self,
-        conversation_id: int,
-        context: HeldContext,
-        wanted: Prompt,
-        pinned: Collection[str],
-        cancel: CancelToken,
+        self, request: GenerationRequest, context: HeldContext, wanted: Prompt, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
-        self._held.forget_versions(conversation_id)  # they would keep the pages of what is read again
+        self._held.forget_versions(request.conversation_id)  # they would keep the pages of what is read again
         self._press(context.cache, cancel)
-        yield from self._read(conversation_id, context, wanted, pinned, cancel)
+        yield from self._read(request, context, wanted, cancel)
 
     def _read(
-        self,
-        conversation_id: int,
-        context: HeldContext,
-        wanted: Prompt,
-        pinned: Collection[str],
-        cancel: CancelToken,
+        self, request: GenerationRequest, context: HeldContext, wanted: Prompt, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
         """Read what is missing, from the first unused position on: that is where the longest answer leads."""
         positions, reader = self._model.info.context_tokens, PromptReader(self._model, context.cache, cancel)
@@ -136,10 +123,10 @@ class IdleReader:
                     answer_tokens=positions,
                     context_tokens=positions,
                     read=reader.read_into,
-                    released=self._held.released(conversation_id),
+                    released=self._held.released(request.conversation_id),
                     check=cancel.check,
                 )
-                context.pin(pinned)
+                context.pin(request.pinned)
                 yield from reader.read_on(wanted.tokens, brought.kept_tokens)
         except Cancelled:
             reader.align()
