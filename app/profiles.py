@@ -11,7 +11,6 @@ from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT
 from app.valid_unicode import valid_unicode
 from engine.errors import OctavoError
 from engine.kv.precision import PRESETS, KVSpec
-from engine.turns import KEPT_SHARE
 
 MAX_NAME_CHARS = 40
 LEAST_TRIM_AT = 0.4
@@ -19,7 +18,7 @@ LEAST_TRIM_AT = 0.4
 LEAST_KEPT, MOST_KEPT = 0.1, 0.9
 """The bounds of the share of the context that stays then."""
 DEFAULT_TRIM_AT = 1.0
-DEFAULT_KEEP_RATIO = KEPT_SHARE
+DEFAULT_KEEP_RATIO = 0.6
 _Choice = TypeVar("_Choice", bound=enum.Enum)
 
 
