@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,9 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_options_are_left_to_the_commands(tmp_path: Path) -> None:
     assert "Usage:" in run(tmp_path, "--help").stdout
     assert "No such option" in run(tmp_path, "--nonsense").stderr
+
+
+def test_nothing_that_the_window_begins_with_imports_mlx() -> None:
+    """Once MLX is there, OpenBLAS comes too late, and prompts are read some twenty times slower."""
+    code = "import sys, app.__main__, ui.application; sys.exit('mlx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
