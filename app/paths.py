@@ -27,6 +27,11 @@ class AppPaths:
         return self.home / "conversations.db"
 
     @property
+    def prefixes_db(self) -> Path:
+        """The database of pages that were read once; deleting it loses time, never words."""
+        return self.home / "prefixes.db"
+
+    @property
     def settings_file(self) -> Path:
         """The settings, as TOML."""
         return self.home / "settings.toml"

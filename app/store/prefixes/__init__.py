@@ -1,0 +1,1 @@
+"""`prefixes.db`: pages of keys and values on disk. Deleting it loses time, never words."""

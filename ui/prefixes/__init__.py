@@ -1,0 +1,1 @@
+"""The window's view of the pages that are kept on disk."""
