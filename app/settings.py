@@ -14,6 +14,7 @@ from typing import Any, Literal, NoReturn, get_args
 import tomli_w
 
 from app.durable_files import dated_name, set_aside, write_whole
+from app.prefix_settings import prefix_table, read_prefix_settings
 from app.profiles import (
     CUSTOM,
     DEFAULT,
@@ -24,6 +25,7 @@ from app.profiles import (
     read_profile,
     usable_name,
 )
+from app.store.prefixes.records import PrefixSettings
 from engine.errors import OctavoError
 from engine.kv.precision import PRESETS, KVSpec
 from engine.memory_limits import MemoryLimits
@@ -47,6 +49,7 @@ class Settings:
         system_prompt: instructions to the model; empty leaves the model's own.
         theme: colours of the window; `system` follows the desktop.
         memory: how much of the memory may be used.
+        prefixes: what may be kept on disk of what was read.
         profile: the name of the profile that new conversations take.
         profiles: the user's own profiles, in the order in which they were made.
         custom: the settings without a name that were used last.
@@ -57,6 +60,7 @@ class Settings:
     system_prompt: str = ""
     theme: Theme = "system"
     memory: MemoryLimits = field(default_factory=MemoryLimits)
+    prefixes: PrefixSettings = field(default_factory=PrefixSettings)
     profile: str = DEFAULT.name
     profiles: tuple[Profile, ...] = ()
     custom: Profile = DEFAULT_CUSTOM
@@ -98,22 +102,32 @@ def load_memory_limits(path: Path) -> MemoryLimits:
 
     Defaults stand for what cannot be used; the file stays where it is, and nothing is told.
     """
-    try:
-        table = tomllib.loads(path.read_bytes().decode()).get("memory")
-    except (OSError, ValueError):
-        return MemoryLimits()
-    return _memory(table, []) if isinstance(table, dict) else MemoryLimits()
+    return _memory(_table_alone(path, "memory"), [])
+
+
+def load_prefix_settings(path: Path) -> PrefixSettings:
+    """Return what may be kept on disk, for the terminal; as with `load_memory_limits`, nothing is told."""
+    return read_prefix_settings(_table_alone(path, "prefixes"), [])
 
 
 def save_settings(path: Path, settings: Settings) -> None:
     """Replace the file as a whole; raise a `SettingsError` when that is not possible."""
     document = dataclasses.asdict(settings)
+    document["prefixes"] = prefix_table(settings.prefixes)
     document["profiles"] = [profile_table(profile) for profile in settings.profiles]
     document["custom"] = profile_table(settings.custom)
     try:
         write_whole(path, tomli_w.dumps(_without_none(document)).encode("utf-8", "replace"))
     except OSError as error:
         raise SettingsError(f"The settings could not be saved in {path} ({error.strerror}).") from error
+
+
+def _table_alone(path: Path, name: str) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(path.read_bytes().decode()).get(name)
+    except (OSError, ValueError):
+        return {}
+    return table if isinstance(table, dict) else {}
 
 
 def _copy_message(path: Path) -> str:
@@ -264,7 +278,11 @@ def _table(value: object) -> NoReturn:
 
 _FORMER = ("kv", "kv_bits")
 _MOST_NBYTES = 1 << 60
-_TABLES: dict[str, Callable[[dict[str, Any], list[str]], object]] = {"sampling": _sampling, "memory": _memory}
+_TABLES: dict[str, Callable[[dict[str, Any], list[str]], object]] = {
+    "sampling": _sampling,
+    "memory": _memory,
+    "prefixes": read_prefix_settings,
+}
 _READERS: dict[str, Callable[[object], object]] = {
     "model": _text,
     "system_prompt": _text,
@@ -273,6 +291,7 @@ _READERS: dict[str, Callable[[object], object]] = {
     "custom": _custom,
     "sampling": _table,
     "memory": _table,
+    "prefixes": _table,
     "profiles": _table,
 }
 

@@ -17,11 +17,14 @@ from app.settings import (
     Settings,
     SettingsError,
     load_memory_limits,
+    load_prefix_settings,
     load_settings,
     save_settings,
 )
+from app.store.prefixes.records import PrefixSettings
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
+from engine.prefixes.records import SaveMode
 from engine.sampling import SamplingParams
 from tests.engine.kv.kv_specs import kv_specs
 
@@ -31,6 +34,7 @@ CHOSEN = Settings(
     system_prompt='Three "quotes" """\nand lines\t',
     theme="dark",
     memory=MemoryLimits(8 << 30, 1 << 29, 0.75),
+    prefixes=PrefixSettings(SaveMode.DOCUMENTS, 2_300_000_001, 700_000_000),
     profile="Żółć's papers",
     profiles=(
         Profile(
@@ -133,6 +137,14 @@ def test_a_key_that_is_unknown_is_left_out(path: Path, caplog: pytest.LogCapture
         ("[memory]\nsafe_share = 1.5", "memory.safe_share"),
         ("[memory]\nsafe_share = nan", "memory.safe_share"),
         ('[memory]\nsafe_share = "most"', "memory.safe_share"),
+        ("prefixes = 3", "prefixes"),
+        ('[prefixes]\nmode = "some"', "prefixes.mode"),
+        ("[prefixes]\nmode = []", "prefixes.mode"),
+        ("[prefixes]\nmost_gb = 0", "prefixes.most_gb"),
+        ("[prefixes]\nmost_gb = true", "prefixes.most_gb"),
+        ('[prefixes]\nmost_gb = "10 GB"', "prefixes.most_gb"),
+        ("[prefixes]\nmost_written_gb = nan", "prefixes.most_written_gb"),
+        ("[prefixes]\nmost_written_gb = inf", "prefixes.most_written_gb"),
         ("system_prompt = ['a']", "system_prompt"),
         ('theme = "pink"', "theme"),
         ("theme = {}", "theme"),
@@ -193,6 +205,18 @@ def test_the_former_default_and_a_chosen_profile_stay_what_they_are(path: Path, 
 def test_a_limit_in_the_file_is_taken_over(path: Path) -> None:
     write(path, "[memory]\nmost_nbytes = 3000000000\nodd = 1\n")
     assert load_settings(path) == (Settings(memory=MemoryLimits(most_nbytes=3_000_000_000)), None)
+
+
+def test_what_may_be_kept_on_disk_is_read_in_gigabytes_and_costs_only_what_cannot_be(path: Path) -> None:
+    write(path, '[prefixes]\nmode = "never"\nmost_gb = 2.5\nmost_written_gb = -1\nodd = 1\n')
+    settings, message = load_settings(path)
+    assert settings == Settings(prefixes=PrefixSettings(SaveMode.NEVER, 2_500_000_000))
+    assert message is not None
+    assert "prefixes.most_written_gb is -1; it is a number of gigabytes from 0.1 to 100,000." in message
+    assert load_prefix_settings(path) == settings.prefixes
+    save_settings(path, settings)
+    written = tomllib.loads(path.read_text())["prefixes"]
+    assert written == {"mode": "never", "most_gb": 2.5, "most_written_gb": 20}
 
 
 @pytest.mark.parametrize(
@@ -304,6 +328,12 @@ def test_the_limits_of_memory_are_read_alone(path: Path) -> None:
     assert load_memory_limits(path) == MemoryLimits()
     save_settings(path, CHOSEN)
     assert load_memory_limits(path) == CHOSEN.memory
+
+
+def test_what_may_be_kept_on_disk_is_read_alone(path: Path) -> None:
+    assert load_prefix_settings(path) == PrefixSettings()
+    save_settings(path, CHOSEN)
+    assert load_prefix_settings(path) == CHOSEN.prefixes
 
 
 @pytest.mark.parametrize(
