@@ -54,7 +54,8 @@ def _mode(value: object) -> SaveMode:
 
 def _nbytes(key: str, value: Any) -> int:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and LEAST_NBYTES <= value * GB <= MOST_NBYTES:
-        return round(value * GB)
+    nbytes: float = value * GB if is_number else 0
+    if LEAST_NBYTES <= nbytes <= MOST_NBYTES:
+        return round(nbytes)
     least, most = LEAST_NBYTES / GB, MOST_NBYTES // GB
     raise OctavoError(f"{key} is {value!r}; it is a number of gigabytes from {least:g} to {most:,}.")
