@@ -30,6 +30,7 @@ from engine.loader import load_model
 from engine.memory_limits import MemoryLimits
 from engine.memory_linux import trim_heap
 from engine.model_info import ModelInfo
+from engine.prefixes.records import PrefixStore
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.session import Session
@@ -56,12 +57,14 @@ class Engine:
         limits: MemoryLimits = _NO_LIMITS,
         guard: Guard | None = None,
         spill_folder: Path | None = None,
+        prefixes: PrefixStore | None = None,
     ) -> None:
         self.loaded: LoadedModel | None = None
         self._backend = backend
         self._limits = limits
         self._guard = guard
         self._spill_folder = spill_folder
+        self._prefixes = prefixes
         self._session: Session | None = None
 
     @property
@@ -125,7 +128,9 @@ class Engine:
         self.loaded = LoadedModel(
             info, self._backend, plan, counter, template, self.limits, wish.taken_nbytes
         )
-        self._session = Session(model, self.loaded, self.limits, self._guard, self._spill_folder)
+        self._session = Session(
+            model, self.loaded, self.limits, self._guard, self._spill_folder, self._prefixes
+        )
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
 
@@ -254,6 +259,17 @@ class Engine:
             ModelError: the template refuses the messages in every form.
         """
         return None if self._session is None else self._session.settle(request)
+
+    def prefetch(self, conversation_id: int, cancel: CancelToken) -> CacheChanged | None:
+        """Have a conversation in hand that is on disk, where there is memory for it that nothing else has.
+
+        Its hottest pages come first. Returns None where nothing changes: where it is in hand already, nothing
+        is kept of it, or its bytes are more than what is free.
+
+        Raises:
+            Cancelled: what has come in stays, and the next call goes on with the rest.
+        """
+        return None if self._session is None else self._session.prefetch(conversation_id, cancel)
 
     def context_usage(self) -> ContextUsage | None:
         """Return what the parts of the conversation in hand take, None where there is none."""

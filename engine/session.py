@@ -22,6 +22,8 @@ from engine.kv.page_map import PageMap, TextSpan
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import Model
+from engine.prefixes.cache import PrefixCache
+from engine.prefixes.records import PrefixStore
 from engine.relief import IdleRelief
 from engine.reply_room import Admitted, ReplyRoom
 from engine.replying import ReplyWriter
@@ -44,8 +46,10 @@ class Session:
         limits: MemoryLimits,
         guard: Guard | None,
         spill_folder: Path | None,
+        store: PrefixStore | None = None,
     ) -> None:
         self.weights_nbytes = model.weights_nbytes
+        self._prefixes = None if store is None else PrefixCache(store, model)
         self._model = model
         self._loaded = loaded
         self._held = HeldSequences(spill_folder)
@@ -140,6 +144,10 @@ class Session:
             elif not context.pin(request.pinned):
                 return None
         return self._changed(context.cache)
+
+    def prefetch(self, conversation_id: int, cancel: CancelToken) -> CacheChanged | None:
+        """Do what `Engine.prefetch` says."""
+        return None
 
     def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
