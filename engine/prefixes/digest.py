@@ -74,8 +74,7 @@ def _files(path: Path) -> Iterator[tuple[str, Path]]:
     found = {file for pattern in _FOLDER_FILES for file in path.glob(pattern) if file.is_file()}
     if not found:
         raise ModelError(f"{path.name} is no MLX model: there is none of its files in the folder.")
-    for name, file in sorted((file.relative_to(path).as_posix(), file) for file in found):
-        yield name, file
+    yield from sorted((file.relative_to(path).as_posix(), file) for file in found)
 
 
 def _content_digest(file: Path, check: Callable[[], None]) -> bytes:
