@@ -30,6 +30,8 @@ from engine.loader import load_model
 from engine.memory_limits import MemoryLimits
 from engine.memory_linux import trim_heap
 from engine.model_info import ModelInfo
+from engine.prefixes.cache import PrefixCache
+from engine.prefixes.identity import ModelIdentity
 from engine.prefixes.records import PrefixStore
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
@@ -115,6 +117,7 @@ class Engine:
         wish = self._wish(info, kv, max_context)
         plan = wish.plan(anyway)
         telling.publish_loading(plan)
+        identity = None if self._prefixes is None else ModelIdentity(self._prefixes, path)
         try:
             model = load_model(
                 path, self._backend, dequantize=plan.dequantize, cancel=cancel, on_progress=on_progress
@@ -128,9 +131,10 @@ class Engine:
         self.loaded = LoadedModel(
             info, self._backend, plan, counter, template, self.limits, wish.taken_nbytes
         )
-        self._session = Session(
-            model, self.loaded, self.limits, self._guard, self._spill_folder, self._prefixes
-        )
+        prefixes = None
+        if self._prefixes is not None and identity is not None:
+            prefixes = PrefixCache(self._prefixes, identity, model)
+        self._session = Session(model, self.loaded, self.limits, self._guard, self._spill_folder, prefixes)
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
 

@@ -23,7 +23,6 @@ from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import Model
 from engine.prefixes.cache import PrefixCache
-from engine.prefixes.records import PrefixStore
 from engine.relief import IdleRelief
 from engine.reply_room import Admitted, ReplyRoom
 from engine.replying import ReplyWriter
@@ -46,10 +45,10 @@ class Session:
         limits: MemoryLimits,
         guard: Guard | None,
         spill_folder: Path | None,
-        store: PrefixStore | None = None,
+        prefixes: PrefixCache | None = None,
     ) -> None:
         self.weights_nbytes = model.weights_nbytes
-        self._prefixes = None if store is None else PrefixCache(store, model)
+        self._prefixes = prefixes
         self._model = model
         self._loaded = loaded
         self._held = HeldSequences(spill_folder)

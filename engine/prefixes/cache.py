@@ -9,7 +9,8 @@ from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import Model
-from engine.prefixes.records import Absence, PrefixStore
+from engine.prefixes.identity import ModelIdentity
+from engine.prefixes.records import Absence, PrefixStore, SaveMode
 from engine.spans import Prompt
 
 Check = Callable[[], None]
@@ -40,20 +41,22 @@ class PrefixCache:
 
     Args:
         store: has the pages.
+        identity: which model it is.
         model: the model that reads.
 
     Attributes:
         store: as given.
     """
 
-    def __init__(self, store: PrefixStore, model: Model) -> None:
+    def __init__(self, store: PrefixStore, identity: ModelIdentity, model: Model) -> None:
         self.store = store
+        self._identity = identity
         self._model = model
 
     @property
     def digest(self) -> str | None:
         """The digest of the model, None where it is not known yet, or nothing may be kept."""
-        raise NotImplementedError
+        return None if self.store.mode is SaveMode.NEVER else self._identity.digest
 
     def page_key(self, cache: SequenceCache, chain: bytes) -> bytes:
         """Return the key of a page of a cache in the store, by its chain key; the digest must be known."""
