@@ -17,11 +17,11 @@ def bar_lines(bars: Iterable[Bar], setup: str, no_verdict: str = "") -> list[str
         setup: what the limits are set for.
         no_verdict: a sentence that says why these figures are not judged; empty where they are.
     """
-    lines = [f"{f'Bar, set for {setup}':<52}{'asked':>12}{'measured':>12}"]
+    lines = [f"{f'Bar, set for {setup}':<52}{'asked':>14}{'measured':>15}"]
     for bar in bars:
-        asked = f"{'≥' if bar.is_least else '≤'} {bar.limit:.2f}x"
-        measured = _NONE if bar.figure is None else f"{bar.figure:.3f}x"
-        lines.append(f"{bar.title:<52}{asked:>12}{measured:>12}   {_verdict(bar, not no_verdict)}")
+        asked = f"{'≥' if bar.is_least else '≤'} {bar.limit:.2f}{bar.unit}"
+        measured = _NONE if bar.figure is None else f"{bar.figure:.3f}{bar.unit}"
+        lines.append(f"{bar.title:<52}{asked:>14}{measured:>15}   {_verdict(bar, not no_verdict)}")
     return [*lines, no_verdict] if no_verdict else lines
 
 

@@ -102,12 +102,14 @@ class Bar:
         limit: the most or the least that it may be.
         is_least: whether `limit` is the least.
         figure: None where it was not measured.
+        unit: of both.
     """
 
     title: str
     limit: float
     is_least: bool
     figure: float | None
+    unit: str = "x"
 
     @property
     def met(self) -> bool | None:
