@@ -6,7 +6,6 @@ import dataclasses
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
     QCheckBox,
     QDoubleSpinBox,
     QGridLayout,
@@ -20,11 +19,11 @@ from engine.memory_limits import MemoryLimits
 from engine.wording import format_nbytes
 from ui.inspector.slider import WheelGuard
 from ui.plain_text import plain_label
+from ui.size_field import gigabyte_field, prepare_field
 
 _GB = 1_000_000_000
 _LEAST_NBYTES = _GB
 _LEAST_PERCENT, _MOST_PERCENT = 10, 100
-_FIELD_WIDTH = 104
 
 
 class LimitsEditor(QWidget):
@@ -46,15 +45,15 @@ class LimitsEditor(QWidget):
         self._total_nbytes = 0
         self._has_most = QCheckBox("Use at most")
         self._has_most.toggled.connect(self._on_has_most)
-        self._most = _gigabytes("The most memory that Octavo may use")
+        self._most = gigabyte_field("The most memory that Octavo may use")
         self._most.valueChanged.connect(lambda value: self._set_most(round(value * _GB)))
-        self._reserve = _gigabytes("Memory kept free")
+        self._reserve = gigabyte_field("Memory kept free")
         self._reserve.valueChanged.connect(lambda value: self._want_reserve(round(value * _GB)))
         self._share = QDoubleSpinBox()
         self._share.setRange(0, 999)
         self._share.setDecimals(0)
         self._share.setSuffix(" %")
-        _prepare(self._share, "Safe share of the KV budget")
+        prepare_field(self._share, "Safe share of the KV budget")
         self._share.valueChanged.connect(lambda value: self._set_share(round(value)))
         self._word = plain_label(wraps=True)
         self._word.setProperty("kind", "warning")
@@ -171,21 +170,3 @@ class LimitsEditor(QWidget):
     def _say(self, word: str) -> None:
         self._word.setText(word)
         self._word.setVisible(bool(word))
-
-
-def _gigabytes(name: str) -> QDoubleSpinBox:
-    """Return a field for a size, wide enough in its range that a size that cannot be may be typed."""
-    spin = QDoubleSpinBox()
-    spin.setRange(0, 99_999)
-    spin.setDecimals(1)
-    spin.setSingleStep(0.5)
-    spin.setSuffix(" GB")
-    _prepare(spin, name)
-    return spin
-
-
-def _prepare(spin: QAbstractSpinBox, name: str) -> None:
-    spin.setKeyboardTracking(False)
-    spin.setAccessibleName(name)
-    spin.setFixedWidth(_FIELD_WIDTH)
-    spin.lineEdit().setTextMargins(7, 0, 7, 0)
