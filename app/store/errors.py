@@ -31,6 +31,10 @@ class StoreLockedError(StoreError):
     """A file that another program keeps locked."""
 
 
+class StoreReplacedError(StoreError):
+    """A file that is not the one that was opened: it was deleted, or another one is in its place."""
+
+
 class StorageFullError(StoreError):
     """No room for what was to be written; nothing of it was."""
 
