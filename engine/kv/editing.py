@@ -13,11 +13,11 @@ import numpy as np
 from engine.errors import OctavoError
 from engine.kv.heat import Watcher
 from engine.kv.layers import trim_to
-from engine.kv.moving import MovableCache
 from engine.kv.page import Page
+from engine.kv.storable import StorableCache
 
 
-class EditableCache(MovableCache):
+class EditableCache(StorableCache):
     """A cache whose tokens can be taken out, put back, and shared with other sequences."""
 
     @property
