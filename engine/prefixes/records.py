@@ -146,7 +146,11 @@ class PrefixStore(Protocol):
         """Wait until there is room, or so many seconds; return whether there is."""
 
     def put_page(self, page: NewPage) -> bool:
-        """Have a page written, in place of one with other bits; return False where there is no room."""
+        """Have a page written, in place of one with other bits; return False where there is no room.
+
+        One with more bits that another conversation has as well stays: that would come back with fewer than
+        it was left with.
+        """
 
     def put_sequence(self, sequence: StoredSequence) -> bool:
         """Have a conversation's pages noted, and its manifest; return False where there is no room.

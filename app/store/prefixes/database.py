@@ -69,7 +69,9 @@ class PrefixDatabase:
     def put_page(self, page: NewPage) -> int:
         """Store a page, in place of one with other bits, and note whose it is.
 
-        Returns the bytes that this wrote to disk; 0 where the page is stored with these bits already.
+        One with more bits that another conversation has as well stays.
+
+        Returns the bytes that this wrote to disk; 0 where the page is not stored anew.
         """
         raise NotImplementedError
 
