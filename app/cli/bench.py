@@ -13,6 +13,7 @@ import click
 
 from app.cli.bench_conversation import conversation
 from app.cli.bench_guard import guard
+from app.cli.bench_prefix import prefix, prefix_phase
 from app.cli.bench_trim import trim
 from app.cli.kv_report import csv_row, report
 from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable
@@ -51,6 +52,8 @@ def bench() -> None:
 
 bench.add_command(conversation)
 bench.add_command(guard)
+bench.add_command(prefix)
+bench.add_command(prefix_phase)
 bench.add_command(trim)
 
 

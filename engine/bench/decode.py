@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.bench.child import run_for_last_line
 from engine.bench.measure import Measurement, Side
-from engine.errors import OctavoError
-from engine.wording import last_line
 
 
 @dataclass(frozen=True)
@@ -68,18 +66,11 @@ def bench_decode(
         paths = {Side.OCTAVO: model, Side.MLX_LM: model}
         if model.is_file():
             paths[Side.MLX_LM] = Path(temporary) / model.stem
-            _run([*command, "write-folder", str(model), str(paths[Side.MLX_LM])])
+            run_for_last_line([*command, "write-folder", str(model), str(paths[Side.MLX_LM])])
         for side in [Side.OCTAVO, Side.MLX_LM] * runs:
-            answer = json.loads(_run([*command, "measure", side.value, str(paths[side]), *lengths]))
+            answer = json.loads(
+                run_for_last_line([*command, "measure", side.value, str(paths[side]), *lengths])
+            )
             measurements.append(Measurement(**answer | {"side": side}))
             on_measured(measurements[-1])
     return DecodeBench(tuple(measurements))
-
-
-def _run(command: Sequence[str]) -> str:
-    """Run a process and return the last line that it printed; this one sleeps meanwhile."""
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode != 0:
-        said = last_line(done.stderr) or f"it ended with status {done.returncode}"
-        raise OctavoError(f"A process of the bench failed: {said}")
-    return last_line(done.stdout)

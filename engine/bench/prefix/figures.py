@@ -132,7 +132,7 @@ class SavedPromptCache:
     Attributes:
         bits: of keys and values.
         num_tokens: that it holds.
-        nbytes: bytes of its keys and values in memory, unused room not included.
+        nbytes: bytes of its keys and values in memory, with the unused room that it saves as well.
         disk_nbytes: bytes of its file.
         save_s: seconds of saving.
     """

@@ -70,6 +70,6 @@ def _saved(layers: Sequence[Any], bits: int, file: Path) -> SavedPromptCache:
     started_s = time.perf_counter()
     save_prompt_cache(str(file), list(layers))
     save_s = time.perf_counter() - started_s
-    arrays = tree_flatten([layer.state for layer in layers])
+    arrays: Any = tree_flatten([layer.state for layer in layers])
     nbytes = sum(array.nbytes for _, array in arrays if isinstance(array, mx.array))
     return SavedPromptCache(bits, layers[0].offset, nbytes, file.stat().st_size, save_s)
