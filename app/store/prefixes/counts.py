@@ -1,0 +1,28 @@
+"""What happened to pages since the program started, counted by several threads."""
+
+from __future__ import annotations
+
+import threading
+
+
+class PrefixCounts:
+    """Counts of pages.
+
+    Attributes:
+        saved: written to disk.
+        restored: read from it.
+        evicted: deleted to make room for others.
+        damaged: pages, manifests and whole files that were dropped, as they were not what had been written.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.saved = self.restored = self.evicted = self.damaged = 0
+
+    def add(self, *, saved: int = 0, restored: int = 0, evicted: int = 0, damaged: int = 0) -> None:
+        """Count so many more."""
+        with self._lock:
+            self.saved += saved
+            self.restored += restored
+            self.evicted += evicted
+            self.damaged += damaged
