@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from engine.errors import Cancelled
 
@@ -52,3 +53,25 @@ class LinkedCancelToken(CancelToken):
     def wait(self, timeout_s: float) -> bool:
         """Sleep, less when the other one is cancelled; this one is only cancelled between two events."""
         return self._outer.wait(timeout_s) or self.cancelled
+
+
+class TimedCancelToken(LinkedCancelToken):
+    """A token that also stops with another one, and after so many seconds."""
+
+    def __init__(self, outer: CancelToken, timeout_s: float) -> None:
+        super().__init__(outer)
+        self._until_s = time.monotonic() + timeout_s
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether this or the other one was cancelled, or the time is over."""
+        return super().cancelled or time.monotonic() >= self._until_s
+
+    def check(self) -> None:
+        """Raise `Cancelled` when it is."""
+        if self.cancelled:
+            raise Cancelled
+
+    def wait(self, timeout_s: float) -> bool:
+        """Sleep, less when the other one is cancelled or the time is over; return whether it is."""
+        return super().wait(max(0.0, min(timeout_s, self._until_s - time.monotonic())))

@@ -15,9 +15,9 @@ import mlx.core as mx
 
 from engine import telling
 from engine.backend import Backend
-from engine.cancel import CancelToken
+from engine.cancel import CancelToken, TimedCancelToken
 from engine.context_usage import ContextUsage
-from engine.errors import ModelError
+from engine.errors import Cancelled, ModelError
 from engine.events import CacheChanged, GenerationEvent, LoadProgress
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction
@@ -41,6 +41,9 @@ from engine.template_cost import measure_template
 __all__ = ["MIN_ANSWER_TOKENS", "Engine", "GenerationRequest", "LoadedModel"]
 
 log = logging.getLogger(__name__)
+
+LAST_SAVE_S = 10.0
+"""How long a model that is unloaded, or a program that ends, saves at most."""
 
 _NO_LIMITS = MemoryLimits()
 
@@ -113,7 +116,7 @@ class Engine:
         kv.require_fit(info.num_layers, info.num_kv_heads)
         given_back = 0 if self._session is None else self._session.memory_nbytes
         self._wish(info, kv, max_context, given_back).plan(anyway)
-        self.unload()
+        self.unload(cancel)
         wish = self._wish(info, kv, max_context)
         plan = wish.plan(anyway)
         telling.publish_loading(plan)
@@ -138,15 +141,28 @@ class Engine:
         log.info("Loaded %s: %s", info.name, plan)
         return self.loaded
 
-    def unload(self) -> None:
-        """Give the memory of the model and of all conversations back."""
+    def unload(self, cancel: CancelToken | None = None) -> None:
+        """Save what is due, for some seconds at most, and give the memory of all conversations back.
+
+        And that of the model. `cancel` ends only the saving.
+        """
         if self._session is not None:
+            self._save_last(CancelToken() if cancel is None else cancel)
             self._session.close()
         self._session = self.loaded = None
         gc.collect()  # a model that has answered is held by cycles, and with it its weights
         mx.clear_cache()
         trim_heap()
         telling.publish_nothing()
+
+    def _save_last(self, cancel: CancelToken) -> None:
+        """Save for as long as one waits for a program to end; what goes wrong must not keep the memory."""
+        try:
+            self.save(TimedCancelToken(cancel, LAST_SAVE_S))
+        except Cancelled:
+            log.info("Not all that was read could be saved")
+        except Exception:
+            log.exception("What was read could not be saved")
 
     def _wish(
         self, info: ModelInfo, kv: KVSpec, max_context: int | None, given_back_nbytes: int = 0
@@ -294,6 +310,17 @@ class Engine:
         """Let a page of the conversation in hand stay a tier higher, or no longer."""
         if self._session is not None:
             self._session.pin(page_number, pinned)
+
+    def save(self, cancel: CancelToken) -> None:
+        """Save what is held in memory of all conversations and not stored yet, as far as that may be kept.
+
+        Between replies. Waits while what was put before is being written.
+
+        Raises:
+            Cancelled: within a page; the next call goes on there.
+        """
+        if self._session is not None:
+            self._session.save(cancel)
 
     def relieve(self, cancel: CancelToken) -> list[GuardAction]:
         """Carry out the guard's ladder between replies; return what did something.

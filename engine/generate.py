@@ -37,6 +37,7 @@ from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.prefill import PromptReader
+from engine.prefixes.prompt_saving import NOT_SAVED, PromptSaving
 from engine.reasoning import opens_reasoning
 from engine.relief import ReplyRelief
 from engine.reply_clock import ReplyClock
@@ -74,6 +75,7 @@ class Generation:
         bring_in_line: is called first, where the cache holds something else.
         relief: gives memory back when the guard says so.
         publish: publishes the figures of the engine with what the reply is doing.
+        saving: saves what was read of the prompt between its chunks.
     """
 
     def __init__(
@@ -89,6 +91,7 @@ class Generation:
         bring_in_line: BringInLine | None = None,
         relief: ReplyRelief | None = None,
         publish: Callable[[Phase], None] = lambda phase: None,
+        saving: PromptSaving = NOT_SAVED,
     ) -> None:
         self._model = model
         self._cache = cache
@@ -99,7 +102,7 @@ class Generation:
         self._publish = publish
         self._limit_tokens = limit_tokens
         self._chooser = TokenChooser(sampling, model.info.vocab_size, self._prompt)
-        self._reader = PromptReader(model, cache, cancel)
+        self._reader = PromptReader(model, cache, cancel, saving)
         self._bring_in_line = bring_in_line
         self._relief = relief
         self._reused_tokens = cache.num_tokens
@@ -263,6 +266,7 @@ class Generation:
     def _require_numbers(self, logits: mx.array) -> None:
         """Refuse to go on from damaged weights: a model that computes NaN would babble one token for ever."""
         if mx.isnan(logits).any().item():
+            self._reader.saving.disown()
             self._cache.clear()
             raise ModelError(
                 f"{self._model.info.name} computes no usable numbers: its weights are damaged. "

@@ -16,6 +16,8 @@ from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
 from engine.model import Model
 from engine.prefill import PromptReader
+from engine.prefixes.prompt_saving import NOT_SAVED
+from engine.prefixes.saver import PrefixSaver
 from engine.reply_admission import require_rebuild_fits
 from engine.reply_room import ReplyRoom
 from engine.requests import GenerationRequest
@@ -35,6 +37,7 @@ class IdleReader:
         guard: says when memory is short; None for never.
         relieve: follows the guard between chunks.
         publish: publishes the figures of the engine with what it is doing.
+        saver: saves what was read; None for never.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class IdleReader:
         guard: Guard | None,
         relieve: Relieve,
         publish: Callable[[Phase], None],
+        saver: PrefixSaver | None = None,
     ) -> None:
         self._model = model
         self._held = held
@@ -52,6 +56,7 @@ class IdleReader:
         self._guard = guard
         self._relieve = relieve
         self._publish = publish
+        self._saver = saver
 
     def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
@@ -114,7 +119,9 @@ class IdleReader:
         self, request: GenerationRequest, context: HeldContext, wanted: Prompt, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
         """Read what is missing, from the first unused position on: that is where the longest answer leads."""
-        positions, reader = self._model.info.context_tokens, PromptReader(self._model, context.cache, cancel)
+        saver, positions = self._saver, self._model.info.context_tokens
+        saving = NOT_SAVED if saver is None else saver.prompt(request.conversation_id, context)
+        reader = PromptReader(self._model, context.cache, cancel, saving)
         try:
             with reader.watching():
                 brought = yield from bring_in_line(

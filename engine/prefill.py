@@ -14,21 +14,36 @@ from engine.events import CacheChanged, PrefillProgress
 from engine.kv.cache import SequenceCache
 from engine.model import Model
 from engine.prefill_chunks import STOP_TARGET_S, chunk_size
+from engine.prefixes.prompt_saving import NOT_SAVED, PromptSaving
 
 
 class PromptReader:
     """Reads a text into a cache, chunk by chunk.
 
+    Args:
+        model: reads.
+        cache: is extended.
+        cancel: is looked at between two chunks, and within what takes long.
+        saving: saves what was read after each chunk that the cache, and no fork of it, has taken.
+
     Attributes:
         chunks: how large the chunks are.
+        saving: as given.
         checks_layers: whether a pass looks for a stop before each layer that takes keys.
         read_tokens: tokens read so far.
     """
 
-    def __init__(self, model: Model, cache: SequenceCache, cancel: CancelToken) -> None:
+    def __init__(
+        self,
+        model: Model,
+        cache: SequenceCache,
+        cancel: CancelToken,
+        saving: PromptSaving = NOT_SAVED,
+    ) -> None:
         self.chunks = chunk_size(model, cache)
         self.checks_layers = self.chunks.takes_long
         self.read_tokens = 0
+        self.saving = saving
         self._cache = cache
         self._cancel = cancel
         self._left_half_way = False
@@ -45,6 +60,7 @@ class PromptReader:
     def read_chunk(self, tokens: Sequence[int]) -> None:
         """Read as many of `tokens`, which follow what the cache holds, as one pass takes."""
         self._read_chunk(self._cache, tokens)
+        self.saving.after_chunk()
 
     def read_into(self, head: SequenceCache, tokens: Sequence[int]) -> Iterator[CacheChanged]:
         """Read tokens into a fork of the cache, chunk by chunk; yield the figures of the cache after each.
@@ -69,7 +85,7 @@ class PromptReader:
         cache = self._cache
         while cache.num_tokens < len(tokens):
             self._cancel.check()
-            self._read_chunk(cache, tokens[cache.num_tokens :])
+            self.read_chunk(tokens[cache.num_tokens :])
             yield PrefillProgress(cache.num_tokens, len(tokens), reused_tokens)
             yield CacheChanged(cache.spec, cache.usage())
 

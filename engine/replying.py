@@ -19,6 +19,8 @@ from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.prefill import PromptReader
+from engine.prefixes.prompt_saving import NOT_SAVED, PromptSaving
+from engine.prefixes.saver import PrefixSaver
 from engine.relief import AsideRelief, ReplyRelief
 from engine.reply_room import Admitted, ReplyRoom
 from engine.requests import GenerationRequest
@@ -34,6 +36,7 @@ class ReplyWriter:
         room: what memory there is for a reply.
         guard: says when memory is short; None for never.
         publish: publishes the figures of the engine with what a reply is doing.
+        saver: saves what was read; None for never.
     """
 
     def __init__(
@@ -43,12 +46,14 @@ class ReplyWriter:
         room: ReplyRoom,
         guard: Guard | None,
         publish: Callable[[Phase], None],
+        saver: PrefixSaver | None = None,
     ) -> None:
         self._model = model
         self._held = held
         self._room = room
         self._guard = guard
         self._publish = publish
+        self._saver = saver
 
     def reply(
         self,
@@ -124,7 +129,13 @@ class ReplyWriter:
             bring_in_line=self._in_line(request, admitted, context, cancel),
             relief=relief,
             publish=self._publish,
+            saving=self._saving(request, context),
         )
+
+    def _saving(self, request: GenerationRequest, context: HeldContext) -> PromptSaving:
+        if self._saver is None or request.is_aside:
+            return NOT_SAVED
+        return self._saver.prompt(request.conversation_id, context)
 
     def _in_line(
         self, request: GenerationRequest, admitted: Admitted, context: HeldContext, cancel: CancelToken

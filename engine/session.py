@@ -23,6 +23,7 @@ from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import Model
 from engine.prefixes.cache import PrefixCache
+from engine.prefixes.saver import PrefixSaver
 from engine.relief import IdleRelief
 from engine.reply_room import Admitted, ReplyRoom
 from engine.replying import ReplyWriter
@@ -53,9 +54,12 @@ class Session:
         self._loaded = loaded
         self._held = HeldSequences(spill_folder)
         self._room = ReplyRoom(model, loaded, limits, self._held)
-        self._writer = ReplyWriter(model, self._held, self._room, guard, self.publish)
+        self._saver = None if prefixes is None else PrefixSaver(prefixes, self._held)
+        self._writer = ReplyWriter(model, self._held, self._room, guard, self.publish, self._saver)
         self._relief = IdleRelief(guard, self._held)
-        self._reader = IdleReader(model, self._held, self._room, guard, self.relieve, self.publish)
+        self._reader = IdleReader(
+            model, self._held, self._room, guard, self.relieve, self.publish, self._saver
+        )
         self.publish(Phase.IDLE)
 
     @property
@@ -81,6 +85,11 @@ class Session:
     def context(self) -> HeldContext | None:
         """What is held of the conversation in hand, None where there is none."""
         return self._held.in_hand
+
+    def save(self, cancel: CancelToken) -> None:
+        """Do what `Engine.save` says."""
+        if self._saver is not None:
+            self._saver.save(cancel.check)
 
     def close(self) -> None:
         """Give the memory of all conversations back."""
@@ -205,6 +214,8 @@ class Session:
     def forget(self, conversation_id: int) -> None:
         """Give the memory, or the file, of a conversation back."""
         self._held.forget(conversation_id)
+        if self._saver is not None:
+            self._saver.forget(conversation_id)
         self.publish(Phase.IDLE)
 
     def publish(self, phase: Phase) -> None:
