@@ -139,6 +139,13 @@ class PrefixStore(Protocol):
     # Keeping. What is put is written on another thread, in the order in which it was put.
 
     @property
+    def num_losses(self) -> int:
+        """Grows each time that much of what was put may be lost: it may be put again.
+
+        The disk was full, the file was damaged, the user cleared it or took back a deletion.
+        """
+
+    @property
     def has_room(self) -> bool:
         """Whether more can be put now: what waits to be written is bounded, and so is what is written."""
 

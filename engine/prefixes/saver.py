@@ -38,6 +38,7 @@ class _State:
     spans: tuple[TextSpan, ...]
     kv: KVSpec
     pages: tuple[PageInfo, ...]
+    num_losses: int
 
 
 class PrefixSaver:
@@ -127,7 +128,8 @@ class PrefixSaver:
     def _save(self, conversation_id: int, context: HeldContext, model: str, check: Check) -> bool:
         """Save what is new of a conversation; return whether there was room for it."""
         cache, mode = context.cache, self._store.mode
-        state = _State(mode, tuple(cache.tokens), context.spans, cache.spec, tuple(cache.pages()))
+        tokens, pages_now = tuple(cache.tokens), tuple(cache.pages())
+        state = _State(mode, tokens, context.spans, cache.spec, pages_now, self._store.num_losses)
         if self._saved.get(conversation_id) == state:
             return True
         pages = self._allowed(context)

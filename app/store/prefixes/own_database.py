@@ -56,6 +56,7 @@ class OwnDatabase:
                 return query(database)
             except StoreReplacedError:
                 self.close()
+                self._counts.add(losses=1)
             except DamagedStoreError as error:
                 log.warning("%s is begun anew: %s", self.path, error.__cause__ or error)
                 self._database = None
@@ -91,5 +92,5 @@ class OwnDatabase:
         return self._database
 
     def _tell(self, sentence: str) -> None:
-        self._counts.add(damaged=1)
+        self._counts.add(damaged=1, losses=1)
         self._problems.tell(sentence)

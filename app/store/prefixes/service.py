@@ -82,6 +82,7 @@ class PrefixService(PrefixStore):
         former, self._settings = self._settings, settings
         if settings.mode not in (former.mode, SaveMode.EVERYTHING):
             self._waiting.give_up()
+            self._counts.add(losses=1)
         if settings.most_nbytes != former.most_nbytes:
             self._order(where_it_exists(self._keep_below_the_limit), give_back)
 
@@ -126,10 +127,12 @@ class PrefixService(PrefixStore):
     def allow(self, conversation_id: int) -> None:
         """Let a conversation be kept again: its deletion was undone, or only what is kept was deleted."""
         self._waiting.allow(conversation_id)
+        self._counts.add(losses=1)
 
     def clear(self) -> None:
         """Delete all that is kept, also what waits to be written; what is put from now on is kept."""
         self._waiting.give_up(clear)
+        self._counts.add(losses=1)
         self._writer.begin()
 
     def keep_only(self, conversation_ids: Collection[int]) -> None:
@@ -204,6 +207,11 @@ class PrefixService(PrefixStore):
         name = conversation_id, model
         self._waiting.drop_sequence(conversation_id, model)
         self._drop(name, lambda database: database.drop_sequence(*name))
+
+    @property
+    def num_losses(self) -> int:
+        """Grows each time that much of what was put may be lost: it may be put again."""
+        return self._counts.losses
 
     @property
     def has_room(self) -> bool:

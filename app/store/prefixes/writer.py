@@ -88,7 +88,7 @@ class PrefixWriter:
             self._database.use(lambda database: self._put(database, write))
         except StoreError as error:
             self._problems.met(Side.WRITING, error)
-            self._waiting.give_up()
+            self._give_up()
         else:
             self._problems.gone(Side.WRITING)
         self._waiting.done()
@@ -113,7 +113,7 @@ class PrefixWriter:
         settings = self._settings()
         written = database.written_today()
         if settings.mode is SaveMode.NEVER or written >= settings.most_written_nbytes:
-            self._waiting.give_up()
+            self._give_up()
         elif isinstance(write, NewPage):
             self._make_room(database, len(write.blob), settings)
             nbytes = database.put_page(write)
@@ -123,6 +123,10 @@ class PrefixWriter:
             self._make_room(database, len(write.manifest), settings)
             written += database.put_sequence(write)
         self._written = date.today(), written
+
+    def _give_up(self) -> None:
+        self._waiting.give_up()
+        self._counts.add(losses=1)
 
     def _make_room(self, database: PrefixDatabase, nbytes: int, settings: PrefixSettings) -> None:
         path = self._database.path
