@@ -17,6 +17,7 @@ COMMANDS = {
     "extract": "app.cli.extract:extract",
     "models": "app.cli.models:models",
     "plan": "app.cli.plan:plan",
+    "prefixes": "app.cli.prefixes:prefixes",
     "monitor": "app.cli.monitor:monitor",
 }
 

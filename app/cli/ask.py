@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,7 +23,8 @@ from app.models.inspection import inspect
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
 from app.profiles import DocumentMode
-from app.settings import DEFAULT_KV, load_memory_limits
+from app.settings import DEFAULT_KV, load_memory_limits, load_prefix_settings
+from app.store.prefixes.service import PrefixService
 from app.valid_unicode import valid_unicode
 from engine.admission import AdmissionError, ShorterContext
 from engine.cancel import CancelToken
@@ -36,7 +38,12 @@ from engine.model_info import ModelInfo
 from engine.monitor import MemoryMonitor
 from engine.sampling import SamplingParams
 
+if TYPE_CHECKING:
+    from engine.engine import Engine
+
 DEFAULTS = SamplingParams()
+FLUSH_S = 10.0
+"""How long the program stays after the answer until what was read is on disk."""
 
 
 @click.command()
@@ -201,6 +208,22 @@ def _slow_weights(unpacked_tokens: int) -> str:
     )
 
 
+@contextlib.contextmanager
+def _kept_prefixes(output: Output) -> Iterator[PrefixService]:
+    """Open the prefix cache while this lasts; what is wrong with it is told at the end."""
+    paths = AppPaths.from_environment()
+    problems: list[str] = []  # told on another thread, which must not write between the answer's words
+    prefixes = PrefixService(
+        paths.prefixes_db, load_prefix_settings(paths.settings_file), on_problem=problems.append
+    )
+    try:
+        yield prefixes
+    finally:
+        prefixes.close()
+        for problem in problems:
+            output.note(problem)
+
+
 def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) -> None:
     """Load the model and stream the answer to `output`."""
     found = ModelLibrary(AppPaths.from_environment()).named_or_default(wanted.model)
@@ -212,24 +235,35 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
     if wanted.max_context is not None:
         _require_positions(inspect(found.path), wanted.max_context)
 
-    from app.document_prompt import chat_message, document_passage
-    from app.segments import SegmentReader
-    from engine.engine import Engine, GenerationRequest
-    from engine.model import ChatMessage
+    from engine.engine import Engine
 
     cancel = CancelToken()
     signal.signal(signal.SIGINT, lambda *_: cancel.cancel())  # before this, Ctrl+C simply ends the process
-    engine = Engine(backend, limits=watched.limits, guard=watched.guard)
-    loaded = engine.load(
-        found.path,
-        wanted.kv,
-        max_context=wanted.max_context,
-        anyway=asked.anyway,
-        cancel=cancel,
-        on_progress=output.show,
-    )
-    if loaded.plan.unpacked_tokens is not None:
-        output.note(_slow_weights(loaded.plan.unpacked_tokens))
+    with _kept_prefixes(output) as prefixes:
+        engine = Engine(backend, limits=watched.limits, guard=watched.guard, prefixes=prefixes)
+        loaded = engine.load(
+            found.path,
+            wanted.kv,
+            max_context=wanted.max_context,
+            anyway=asked.anyway,
+            cancel=cancel,
+            on_progress=output.show,
+        )
+        if loaded.plan.unpacked_tokens is not None:
+            output.note(_slow_weights(loaded.plan.unpacked_tokens))
+        _reply(engine, asked, wanted, cancel, output)
+        with contextlib.suppress(Cancelled):  # the answer is there
+            engine.save(cancel)
+            prefixes.flush(FLUSH_S)
+
+
+def _reply(engine: Engine, asked: _Asked, wanted: KVConfig, cancel: CancelToken, output: Output) -> None:
+    """Stream the answer to `output`; a stop ends the program."""
+    from app.document_prompt import chat_message, document_passage
+    from app.segments import SegmentReader
+    from engine.model import ChatMessage
+    from engine.requests import GenerationRequest
+
     messages = [ChatMessage("system", asked.system)] if asked.system else []
     documents = [document_passage(document) for document in asked.documents]
     messages.append(chat_message("user", asked.question, documents))

@@ -95,18 +95,26 @@ class TextOutput:
 
     def _figures(self, stats: GenerationStats) -> None:
         if self._line.on_terminal:
+            num_read = stats.prompt_tokens - stats.reused_tokens
             print(
-                f"[{stats.prompt_tokens:,} tokens read at {stats.prefill_tps:.0f}/s, first token after "
+                f"[{num_read:,} tokens read at {stats.prefill_tps:.0f}/s, first token after "
                 f"{stats.ttft_s:.1f} s, {stats.completion_tokens:,} written at {stats.decode_tps:.1f}/s, "
                 f"stopped by {stats.stop_reason.value}]",
                 file=sys.stderr,
             )
+            if stats.reused_tokens or stats.reread_note:
+                print(f"[{_reused(stats)}]", file=sys.stderr)
             if stats.kv_usage is not None:
                 print(f"[KV cache: {_kv_figures(stats.kv_usage)}]", file=sys.stderr)
             if stats.segments:
                 print(f"[documents were read in {stats.segments:,} parts]", file=sys.stderr)
             if stats.kv_note is not None:
                 print(f"[{stats.kv_note}]", file=sys.stderr)
+
+
+def _reused(stats: GenerationStats) -> str:
+    why = f". {stats.reread_note.removesuffix('.')}" if stats.reread_note else ""
+    return f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,} tokens{why}"
 
 
 def _kv_figures(usage: KVUsage) -> str:

@@ -17,7 +17,8 @@ from app.models.library import ModelLibrary
 from app.output_files import write_files
 from app.paths import AppPaths
 from app.prefix_bench.bench import PrefixBenchPlan, bench_prefix
-from app.prefix_bench.order import Order
+from app.prefix_bench.order import Order, Outcome
+from engine.bench.child import run_for_last_line
 from engine.bench.prefix.figures import PrefixBench
 from engine.bench.prose import TEXT
 
@@ -70,9 +71,14 @@ def prefix(
 def _run(model: Path, text: str, plan: PrefixBenchPlan, folder: Path) -> PrefixBench:
     line = StatusLine()
     try:
-        return bench_prefix(model, text, plan, [*app_command(), "bench", "prefix-phase"], folder, line.write)
+        return bench_prefix(model, text, plan, folder, _in_a_process, line.write)
     finally:
         line.end()
+
+
+def _in_a_process(order: Order) -> Outcome:
+    command = [*app_command(), "bench", "prefix-phase", order.to_json()]
+    return Outcome.from_json(run_for_last_line(command))
 
 
 @click.command("prefix-phase", hidden=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import dataclasses
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from app.prefix_bench.order import Order, Outcome, Phase
 from app.settings import DEFAULT_KV
-from engine.bench.child import run_for_last_line
 from engine.bench.loading import package_versions
 from engine.bench.prefix.figures import (
     DecodeWhileWriting,
@@ -31,6 +30,7 @@ from engine.bench.prefix.figures import (
     loaded_from,
 )
 
+RunPhase = Callable[[Order], Outcome]
 OnStage = Callable[[str], None]
 """Told in words what is being measured."""
 
@@ -51,7 +51,7 @@ class PrefixBenchPlan:
 
 
 def bench_prefix(
-    model: Path, text: str, plan: PrefixBenchPlan, command: Sequence[str], folder: Path, on_stage: OnStage
+    model: Path, text: str, plan: PrefixBenchPlan, folder: Path, run: RunPhase, on_stage: OnStage
 ) -> PrefixBench:
     """Measure all; with the starter on two cores of a CPU it takes about six minutes.
 
@@ -59,29 +59,27 @@ def bench_prefix(
         model: a model's folder or file.
         text: what the document is the beginning of.
         plan: how much is measured.
-        command: the command line that starts `run_phase` and takes an order as JSON behind it.
         folder: on the disk that is measured; a folder in it is used and removed.
+        run: does what `run_phase` does, in a process of its own.
         on_stage: told what is being done.
 
     Raises:
-        OctavoError: a process failed; the message has its last line.
+        OctavoError: a process failed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="octavo-bench-", dir=folder) as own:
         order = Order(Phase.COLD, model.resolve(), Path(own), plan.num_tokens)
         order.text_file.write_text(text, "utf-8")
-        return _PrefixBench(order, plan, command, on_stage).run()
+        return _PrefixBench(order, plan, run, on_stage).run()
 
 
 class _PrefixBench:
     """Runs the processes of one bench."""
 
-    def __init__(
-        self, order: Order, plan: PrefixBenchPlan, command: Sequence[str], on_stage: OnStage
-    ) -> None:
+    def __init__(self, order: Order, plan: PrefixBenchPlan, run: RunPhase, on_stage: OnStage) -> None:
         self._order = order
         self._plan = plan
-        self._command = command
+        self._run_phase = run
         self._on_stage = on_stage
         self._from_disk = True
 
@@ -145,8 +143,7 @@ class _PrefixBench:
         return tuple(figures)
 
     def _run(self, phase: Phase, **fields: Any) -> Outcome:
-        order = dataclasses.replace(self._order, phase=phase, **fields)
-        return Outcome.from_json(run_for_last_line([*self._command, order.to_json()]))
+        return self._run_phase(dataclasses.replace(self._order, phase=phase, **fields))
 
     def _let_go(self, file: Path) -> None:
         """Have the next process read a file from the disk, where the system can be asked to."""
