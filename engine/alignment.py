@@ -82,6 +82,15 @@ def align(held_tokens: Sequence[int], held_spans: Sequence[TextSpan], wanted: Pr
     return _Comparison(Prompt(list(held_tokens), tuple(held_spans)), wanted).alignment()
 
 
+def kept_of(held: Prompt, wanted: Prompt) -> int:
+    """Return how many tokens of a prompt would not have to be read, given what is held of it.
+
+    As far as what is put in has positions, and with at least the last token left to read.
+    """
+    found = align(held.tokens, held.spans, wanted)
+    return max(0, min(found.kept_tokens, len(wanted.tokens) - 1) - found.num_inserted)
+
+
 def _reread_tokens(held_spans: Sequence[TextSpan], wanted: Prompt, kept_tokens: int) -> int:
     """Return how many tokens were held of what stands in a prompt behind so many tokens of it."""
     held = {span.key: span.stop - span.start for span in held_spans if span.key}

@@ -296,7 +296,7 @@ class Engine:
         return None if self._session is None else self._session.context_usage()
 
     def positions_left(self, conversation_id: int) -> int | None:
-        """Return how many more tokens the model has positions for, None where nothing is held in memory.
+        """Return how many more tokens the model has positions for, None where nothing is held or stored.
 
         Text that was taken out leaves its positions unused: `read_ahead` and `rebuild` bring them back.
         """

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from engine.alignment import kept_of
 from engine.extending import kept_tokens_of, same_pages
 from engine.headroom import CacheRoom, headroom_nbytes
 from engine.held import HeldSequences
@@ -78,16 +79,15 @@ class ReplyRoom:
     def measure(self, request: GenerationRequest) -> PromptSize:
         """Do what `Engine.measure` says."""
         prompt, question = self.question(request)
-        held, released = self._held, None
-        if not request.is_aside:
-            released = held.released(request.conversation_id)
-        versions = held.in_memory(request.conversation_id)
-        kept = self.kept_tokens(request, prompt, released)
+        released = None if request.is_aside else self._held.released(request.conversation_id)
+        kept_tokens = self.held_tokens(request, prompt, released)
+        if self._held.prefixes is not None:
+            kept_tokens = self._held.prefixes.kept_tokens(prompt, request.kv, kept_tokens)
         return PromptSize(
             question.num_tokens,
             question.limit_tokens,
             question.fitting_tokens,
-            unread_tokens=question.num_tokens - (0 if versions is None else kept(versions.best(kept))),
+            unread_tokens=question.num_tokens - kept_tokens,
         )
 
     def admit(self, request: GenerationRequest) -> Admitted:
@@ -119,6 +119,23 @@ class ReplyRoom:
 
         return count
 
+    def held_tokens(
+        self, request: GenerationRequest, prompt: Prompt, released: ReleasedText | None = None
+    ) -> int:
+        """Return how many tokens of a prompt need not be read, given what is held, in memory or on disk.
+
+        Of the version that has most of them; on disk about so many. `released` is as in `kept_tokens`.
+        """
+        conversation_id = request.conversation_id
+        versions, context = self._held.in_memory(conversation_id), self._held.context(conversation_id)
+        outside = self._held.outside(conversation_id)
+        if versions is not None:
+            kept = self.kept_tokens(request, prompt, released)
+            return kept(versions.best(kept))
+        if context is None or outside is None or not same_pages(context.cache.spec, request.kv):
+            return 0
+        return kept_of(outside.text, prompt)
+
     def of_request(self, request: GenerationRequest, prompt: Prompt) -> CacheRoom:
         """Return the memory for a request: what is free, and what others that are held can give."""
         versions = self._held.in_memory(request.conversation_id)
@@ -144,6 +161,10 @@ class ReplyRoom:
         """
         room = self._room(own_nbytes, kept_tokens)
         return room.needed_nbytes(kv, num_tokens) - headroom_nbytes(self.limits)
+
+    def lacking_nbytes(self, nbytes: int) -> int:
+        """Return the bytes that others have to give for so many to come into memory from disk."""
+        return max(0, nbytes + min(nbytes, self.limits.reserve_nbytes) - headroom_nbytes(self.limits))
 
     def _held_texts(self, request: GenerationRequest, rendered: Prompt) -> list[Prompt]:
         """Return the text of the version that a request would go on with, and what is on disk."""

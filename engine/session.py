@@ -13,7 +13,7 @@ from engine.context_usage import ContextUsage
 from engine.events import CacheChanged, GenerationEvent
 from engine.extending import forgetting_broken, settle
 from engine.figures import Phase
-from engine.guard import Guard, GuardAction
+from engine.guard import Guard, GuardAction, GuardStep
 from engine.held import HeldSequences
 from engine.held_context import HeldContext
 from engine.idle_reading import IdleReader
@@ -49,10 +49,10 @@ class Session:
         prefixes: PrefixCache | None = None,
     ) -> None:
         self.weights_nbytes = model.weights_nbytes
-        self._prefixes = prefixes
         self._model = model
         self._loaded = loaded
-        self._held = HeldSequences(spill_folder)
+        self._guard = guard
+        self._held = HeldSequences(spill_folder, prefixes)
         self._room = ReplyRoom(model, loaded, limits, self._held)
         self._saver = None if prefixes is None else PrefixSaver(prefixes, self._held)
         self._writer = ReplyWriter(model, self._held, self._room, guard, self.publish, self._saver)
@@ -155,7 +155,22 @@ class Session:
 
     def prefetch(self, conversation_id: int, cancel: CancelToken) -> CacheChanged | None:
         """Do what `Engine.prefetch` says."""
-        return None
+        held = self._held
+        outside = held.outside(conversation_id)
+        is_short = self._guard is not None and self._guard.height is not GuardStep.NONE
+        if held.context(conversation_id) is None:
+            return None
+        if outside is None and held.conversation_id == conversation_id:
+            return None
+        if outside is not None and (is_short or self._room.lacking_nbytes(outside.missing_nbytes)):
+            return None
+        held.conversation_id = conversation_id  # its pages are seen while they come
+        try:
+            held.bring_back(conversation_id, cancel.check)
+            context = held.take(conversation_id)
+        finally:
+            self.publish(Phase.IDLE)
+        return None if context is None else self._changed(context.cache)
 
     def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.rebuild` says."""
@@ -186,14 +201,15 @@ class Session:
 
     def positions_left(self, conversation_id: int) -> int | None:
         """Do what `Engine.positions_left` says."""
-        versions = self._held.in_memory(conversation_id)
-        if versions is None:
+        context = self._held.context(conversation_id)
+        if context is None:
             return None
-        return max(0, self._loaded.info.context_tokens - versions.current.cache.next_position)
+        return max(0, self._loaded.info.context_tokens - context.cache.next_position)
 
     def page_map(self) -> PageMap | None:
-        """Return the pages of the conversation in hand, None where there is none."""
-        context = self._held.in_hand
+        """Return the pages of the conversation in hand, also while they come from disk."""
+        held = self._held
+        context = None if held.conversation_id is None else held.context(held.conversation_id)
         return None if context is None else context.cache.page_map(context.spans, self._held.counters)
 
     def pin(self, page_number: int, pinned: bool) -> None:

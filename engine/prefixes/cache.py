@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import functools
+import logging
+from collections.abc import Sequence
 
 from engine.held_context import HeldContext
+from engine.kv.blob import BlobError
 from engine.kv.cache import SequenceCache
+from engine.kv.lineage import page_key, prefix_chain, root_key
+from engine.kv.manifest import read_manifest
 from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.prefixes.identity import ModelIdentity
-from engine.prefixes.records import Absence, PrefixStore, SaveMode
+from engine.prefixes.records import PrefixStore, SaveMode, StoredPage
+from engine.prefixes.stored_context import StoredContext
 from engine.spans import Prompt
+from engine.text_spans import between
 
-Check = Callable[[], None]
-"""Looks for a stop; it raises `Cancelled` to leave."""
+log = logging.getLogger(__name__)
 
-
-@dataclass(eq=False)
-class StoredContext:
-    """A context whose keys and values are in the store.
-
-    Attributes:
-        context: its cache is outside, as far as its pages have not come in.
-        text: all that was read of it; more than comes in where a page of it is not there any more.
-        nbytes: that it takes in memory once it is there.
-        lost: why not all of it came in, None where all did or nothing has yet.
-    """
-
-    context: HeldContext
-    text: Prompt
-    nbytes: int
-    lost: Absence | None = None
+_ANY = KVSpec.parse("16")
+"""Whether layers are paged does not depend on their precision."""
 
 
 class PrefixCache:
-    """Finds what was read before, and brings it in.
+    """Finds what was read before.
 
-    Nothing is found while the store may keep nothing, and before the digest of the model is known.
+    Nothing is found while the store may keep nothing, before the digest of the model is known, and for models
+    whose layers are not all paged.
 
     Args:
         store: has the pages.
@@ -52,39 +44,93 @@ class PrefixCache:
         self.store = store
         self._identity = identity
         self._model = model
+        self._roots: dict[tuple[int, int], bytes] = {}
 
     @property
     def digest(self) -> str | None:
-        """The digest of the model, None where it is not known yet, or nothing may be kept."""
-        return None if self.store.mode is SaveMode.NEVER else self._identity.digest
+        """The digest of the model, None where it is not known yet, or nothing may be or can be kept."""
+        if self.store.mode is SaveMode.NEVER or not self._is_paged:
+            return None
+        return self._identity.digest
+
+    @functools.cached_property
+    def _is_paged(self) -> bool:
+        return SequenceCache(self._model.module, _ANY).can_move
 
     def page_key(self, cache: SequenceCache, chain: bytes) -> bytes:
         """Return the key of a page of a cache in the store, by its chain key; the digest must be known."""
-        raise NotImplementedError
+        return page_key(self._root(cache.spec), chain)
 
     def sequence(self, conversation_id: int) -> StoredContext | None:
-        """Return a conversation as it was saved, None where it was not. One of 0 or less is none."""
-        raise NotImplementedError
+        """Return a conversation as it was saved, None where it was not. One of 0 or less is none.
+
+        A manifest that is not what was written is dropped.
+        """
+        digest = self.digest
+        if digest is None or conversation_id <= 0:
+            return None
+        found = self.store.find_sequence(conversation_id, digest)
+        if found is None or not found.manifest:
+            return None
+        try:
+            manifest = read_manifest(found.manifest, digest)
+            cache = SequenceCache.from_manifest(self._model.module, manifest)
+        except BlobError as error:
+            log.warning("What is stored of conversation %d is dropped: %s", conversation_id, error)
+            self.store.drop_sequence(conversation_id, digest)
+            return None
+        chains = [page.chain for page in manifest.pages]
+        return StoredContext(HeldContext(cache, manifest.spans), chains, self.store, self._root(cache.spec))
 
     def is_of_other_model(self, conversation_id: int) -> bool:
         """Whether only another model's pages are kept of a conversation."""
-        raise NotImplementedError
+        digest = self.digest
+        if digest is None or conversation_id <= 0:
+            return False
+        return self.store.is_of_other_model(conversation_id, digest)
+
+    def kept_tokens(self, prompt: Prompt, kv: KVSpec, kept_tokens: int) -> int:
+        """Return how many tokens of a prompt need not be read, of which so many are held anyway."""
+        return max(kept_tokens, sum(page.num_tokens for page in self._pages(prompt, kv, kept_tokens)))
 
     def beginning(self, prompt: Prompt, kv: KVSpec, kept_tokens: int) -> StoredContext | None:
         """Return the longest beginning of a prompt that is stored, of whatever conversation it was.
 
         None where it does not spare the reading of at least a page's tokens more than `kept_tokens`.
         """
-        raise NotImplementedError
-
-    def bring_in(self, stored: StoredContext, check: Check) -> None:
-        """Bring the pages in, the hottest first; what is not there or damaged ends the text before it.
-
-        Raises:
-            Cancelled: `check`, which is called between pages, says so. What has come in stays.
-        """
-        raise NotImplementedError
+        pages, digest = self._pages(prompt, kv, kept_tokens), self.digest
+        if not pages or digest is None:
+            return None
+        num_tokens = sum(page.num_tokens for page in pages)
+        tokens, spans = prompt.tokens[:num_tokens], tuple(between(prompt.spans, 0, num_tokens))
+        nbytes = [page.nbytes for page in pages]
+        cache = SequenceCache.from_chain(self._model.module, kv, tokens, digest, nbytes)
+        chains = prefix_chain(tokens, kv.page_tokens)
+        return StoredContext(HeldContext(cache, spans), chains, self.store, self._root(kv))
 
     def touch(self, cache: SequenceCache) -> None:
         """Tell the store that the pages of a cache are used now."""
-        raise NotImplementedError
+        if self.digest is not None:
+            root = self._root(cache.spec)
+            self.store.touch([page_key(root, page.chain) for page in cache.savable_pages()])
+
+    def _pages(self, prompt: Prompt, kv: KVSpec, kept_tokens: int) -> Sequence[StoredPage]:
+        """Return what is stored of a prompt's full pages, none where that spares less than a page more.
+
+        At least a token is left to read. Where it cannot spare a page, the store is not asked.
+        """
+        least = kept_tokens + kv.page_tokens
+        if self.digest is None or len(prompt.tokens) <= least:
+            return ()
+        root = self._root(kv)
+        chain = prefix_chain(prompt.tokens[:-1], kv.page_tokens)
+        pages = self.store.find_pages([page_key(root, each) for each in chain])
+        return pages if sum(page.num_tokens for page in pages) >= least else ()
+
+    def _root(self, kv: KVSpec) -> bytes:
+        """Return what the keys of pages of these sizes have in common; the digest must be known."""
+        sizes, digest = (kv.page_tokens, kv.group_size), self._identity.digest
+        assert digest is not None
+        if sizes not in self._roots:
+            self._roots[sizes] = root_key(digest, SequenceCache(self._model.module, kv))
+        return self._roots[sizes]

@@ -247,6 +247,6 @@ def test_models_whose_layers_are_not_all_paged_are_given_up(tmp_path: Path) -> N
 
 def test_hits_are_counted(tmp_path: Path) -> None:
     held = HeldSequences(tmp_path)
-    held.count_hits(3)
-    held.count_hits(2)
+    held.use(context_of(1).cache, num_hits=3)
+    held.use(context_of(1).cache, num_hits=2)
     assert held.counters == PageCounters(hits=5)
