@@ -21,7 +21,7 @@ from app.store.db import open_store
 from engine.backend import start_backend
 from engine.errors import OctavoError
 from ui.background import BackgroundJob
-from ui.notifications import Notifications
+from ui.notifications import Level, Notice, Notifications
 from ui.single_instance import Claim, DataFolderError, SingleInstance
 from ui.stored_settings import StoredSettings
 from ui.theme import app_icon
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 _JOBS_MS = 3000
 _SIGNAL_MS = 250
+_PREFIXES = "prefixes"
 
 
 def main(paths: AppPaths, files: Sequence[Path] = ()) -> int:
@@ -86,6 +87,7 @@ def open_window(paths: AppPaths, notifications: Notifications) -> tuple[MainWind
     """
     # The window's modules import MLX, which must find its backend prepared; a second start needs neither.
     start_backend()
+    from app.store.prefixes.service import PrefixService
     from ui.engine_thread import EngineThread
     from ui.main_window import MainWindow
 
@@ -93,8 +95,14 @@ def open_window(paths: AppPaths, notifications: Notifications) -> tuple[MainWind
     store.mark_interrupted()
     store.purge_deleted()
     settings, settings_message = load_settings(paths.settings_file)
+
+    def tell(problem: str) -> None:
+        notifications.post(Notice(Level.WARNING, "The prefix cache", problem, topic=_PREFIXES))
+
+    prefixes = PrefixService(paths.prefixes_db, settings.prefixes, tell)
+    prefixes.keep_only([conversation.id for conversation in store.conversations()])
     stored = StoredSettings(paths.settings_file, settings)
-    window = MainWindow(paths, store, stored, notifications, EngineThread(paths))
+    window = MainWindow(paths, store, stored, notifications, EngineThread(paths, prefixes), prefixes)
     if settings_message:
         notifications.warning("Not all settings could be used", settings_message)
     if report.message:
@@ -106,7 +114,7 @@ def _close_on_signals(window: MainWindow) -> QTimer:
     """Close the window, and so save, on Ctrl+C and on a request of the system to end."""
 
     def close(_number: int, _frame: FrameType | None) -> None:
-        window.close()
+        window.end()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, close)

@@ -50,6 +50,7 @@ class ConversationSwitcher(QObject):
         """Show a conversation."""
         if conversation_id != self._session.conversation_id:
             self._session.open(conversation_id)
+            self._engine.opened(conversation_id)
 
     def open_newest(self) -> None:
         """Show the conversation that changed last, or a new one."""
@@ -92,10 +93,16 @@ class ConversationSwitcher(QObject):
         """Bring back and show the conversation that was deleted last; the next call the one before."""
         conversation_id = self._deleted[-1]
         self._store.undo_delete(conversation_id)
+        self._engine.restored(conversation_id)
         self._deleted.pop()
         self.list_changed.emit()
         self.open(conversation_id)
         self._field.setFocus()
+
+    @property
+    def open_id(self) -> int | None:
+        """The conversation that is open, None before the first one is."""
+        return self._session.conversation_id
 
     @property
     def can_undo_delete(self) -> bool:

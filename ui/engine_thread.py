@@ -16,6 +16,8 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, Signal
 from app.ledger.records import ContextChange
 from app.paths import AppPaths
 from app.reply_settings import ReplySettings
+from app.store.prefixes.records import PrefixSettings
+from app.store.prefixes.service import PrefixService
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
@@ -37,18 +39,24 @@ class EngineThread(EngineSignals):
         state_changed(EngineState): the engine began or ended something.
         model_loaded(LoadedModel): a model is ready.
         model_unloaded(): there is no model now, because it was ejected or loading was stopped or failed.
+        ended: the thread has ended.
     """
 
     state_changed = Signal(object)
     model_loaded = Signal(object)
     model_unloaded = Signal()
+    ended = Signal()
 
-    def __init__(self, paths: AppPaths, parent: QObject | None = None) -> None:
+    def __init__(
+        self, paths: AppPaths, stored: PrefixService | None = None, parent: QObject | None = None
+    ) -> None:
         super().__init__(parent)
         self.state = EngineState.EMPTY
         self.loaded: LoadedModel | None = None
         self.background = ""
-        self._worker = EngineWorker(paths, self)
+        self._stored = stored
+        self._worker = EngineWorker(paths, stored, self)
+        self._worker.finished.connect(self.ended)
         self.guard = self._worker.guard
         self._worker.state_changed.connect(self._take_state)
         self._worker.model_changed.connect(self._take_model)
@@ -72,7 +80,7 @@ class EngineThread(EngineSignals):
     def unload(self) -> None:
         """Eject the model; what runs now is stopped first."""
         self._worker.cancel_all()
-        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.unload(), is_stoppable=False)
+        self._worker.put(Priority.CONTROL, self._worker.unload, is_stoppable=False)
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> None:
         """Answer the message `leaf_id`."""
@@ -88,8 +96,19 @@ class EngineThread(EngineSignals):
         """
         self._worker.want_kv(kv)
 
+    def opened(self, conversation_id: int) -> None:
+        """Load what is kept on disk of a conversation that was opened, as soon as nothing else is done."""
+        self._worker.opened(conversation_id)
+
+    def restored(self, conversation_id: int) -> None:
+        """Let a conversation be kept on disk again, whose deletion was undone."""
+        if self._stored is not None:
+            self._stored.allow(conversation_id)
+
     def forget(self, conversation_id: int) -> None:
-        """Give the memory of a conversation back that is no more, when what runs now is done."""
+        """Delete what is kept on disk of a conversation that is no more; its memory when this is free."""
+        if self._stored is not None:
+            self._stored.delete(conversation_id)
         self._worker.put(
             Priority.CONTROL, lambda cancel: self._worker.forget(conversation_id), is_stoppable=False
         )
@@ -102,8 +121,10 @@ class EngineThread(EngineSignals):
         """Let a reply go on that waits for memory."""
         self.guard.go_on()
 
-    def set_limits(self, limits: MemoryLimits) -> None:
-        """Set the memory that may be taken, from the next request on."""
+    def set_limits(self, limits: MemoryLimits, prefixes: PrefixSettings) -> None:
+        """Set the memory that may be taken, from the next request on, and what may be kept on disk."""
+        if self._stored is not None and self._stored.settings != prefixes:
+            self._stored.settings = prefixes
         self._worker.limits = limits
         if self.loaded is not None:
             self.loaded = dataclasses.replace(self.loaded, limits=limits)
@@ -168,9 +189,22 @@ class EngineThread(EngineSignals):
         """Return the text of the running reply that was decoded since the last call."""
         return self._worker.take_text()
 
-    def shutdown(self) -> None:
-        """Stop everything, save what there is of a reply, end the thread and hand out its last signals."""
+    def begin_end(self) -> None:
+        """Stop everything, save what there is of a reply and what was read, and let the thread end then."""
         self._worker.shutdown()
+
+    def has_ended(self, timeout_s: float) -> bool:
+        """Wait up to so many seconds for the end of the thread; return whether that has come."""
+        return self._worker.wait(round(timeout_s * 1000))
+
+    def leave(self) -> None:
+        """Let the thread end at once, without saving the rest of what was read."""
+        self._worker.leave()
+
+    def shutdown(self) -> None:
+        """Do what `begin_end` does, wait for it, and hand out the thread's last signals."""
+        if not self._worker.isFinished():
+            self.begin_end()
         self._worker.wait()
         QCoreApplication.sendPostedEvents(self, QEvent.Type.MetaCall)
 

@@ -14,19 +14,22 @@ from app.paths import AppPaths
 from app.reply_settings import ReplySettings
 from app.settings import DEFAULT_KV
 from app.store.conversations import ConversationStore
+from app.store.prefixes.service import PrefixService
 from app.store.records import MessageState
-from engine.admission import AdmissionError
 from engine.backend import start_backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled
 from engine.guard import Guard
-from engine.kv.precision import KVSpec, PrecisionError
+from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from ui.context_work import ContextWork
 from ui.engine_signals import EngineSignals
 from ui.engine_state import EngineState, Failure, failure_of
 from ui.held_telling import HeldTelling
+from ui.model_work import ModelWork
+from ui.prefix_work import PrefixWork
+from ui.quiet_work import QuietWork
 from ui.reply_work import GatheredText, ReplyWork
 from ui.request_queue import Priority, Request, RequestQueue, Run
 
@@ -42,6 +45,7 @@ class EngineWorker(QThread):
         guard: says how short memory is; any thread may use it.
         wanted_kv: the precision that the user wants now, set by the window's thread.
         limits: the memory that the user allows, set by the window's thread.
+        open_id: the conversation that is open, None before one is.
         told: what is told, beside the state and the model.
 
     Signals:
@@ -52,30 +56,40 @@ class EngineWorker(QThread):
     state_changed = Signal(object)
     model_changed = Signal(object)
 
-    def __init__(self, paths: AppPaths, parent: QObject) -> None:
+    def __init__(self, paths: AppPaths, stored: PrefixService | None, parent: QObject) -> None:
         super().__init__(parent)
         self.setObjectName("engine")
         self.told = EngineSignals(self)
         self.guard = Guard()
         self.wanted_kv = DEFAULT_KV
         self.limits = MemoryLimits()
+        self.open_id: int | None = None
         self._paths = paths
+        self._stored = stored
+        self._leaving = CancelToken()
         self._requests = RequestQueue()
         self._lock = threading.Lock()
         self._kv_waits = False
         self._relief_waits = False
-        self._ready_waits = False
         self._held = HeldTelling(self.told)
         self._text = GatheredText()
         self._engine: Engine
         self._replies: ReplyWork
         self._context: ContextWork
+        self._models: ModelWork
+        self._prefixes: PrefixWork
+        self._quiet: QuietWork
 
     # Called from the window's thread.
 
     def put(self, priority: Priority, run: Run | None, *, is_stoppable: bool = True) -> None:
         """Queue a request, which `stop` ends or only `cancel_all`; None ends the thread."""
         self._requests.put(priority, run, is_stoppable=is_stoppable)
+
+    def opened(self, conversation_id: int) -> None:
+        """Have a conversation loaded that was opened, and saved what was read of others."""
+        self.open_id = conversation_id
+        self.put(Priority.CONTROL, lambda cancel: self._prefixes.opened(), is_stoppable=False)
 
     def _tell_soon(self) -> None:
         """Have told what is watched from now on; what is done in the background does so by itself."""
@@ -125,6 +139,10 @@ class EngineWorker(QThread):
         self.cancel_all()
         self.put(Priority.CONTROL, None)
 
+    def leave(self) -> None:
+        """Let the thread end without saving the rest of what was read."""
+        self._leaving.cancel()
+
     def take_text(self) -> str:
         """Return the text gathered since the last call."""
         return self._text.take()
@@ -135,7 +153,11 @@ class EngineWorker(QThread):
         """Serve requests until the one that ends the thread."""
         try:
             self._engine = Engine(
-                start_backend(), limits=self.limits, guard=self.guard, spill_folder=self._paths.spill
+                start_backend(),
+                limits=self.limits,
+                guard=self.guard,
+                spill_folder=self._paths.spill,
+                prefixes=self._stored,
             )
             store = ConversationStore.open(self._paths.conversations_db)
         except Exception as error:
@@ -146,25 +168,23 @@ class EngineWorker(QThread):
         chat = ChatService(store, self._engine)
         self._replies = ReplyWork(chat, self.told, self._held, self._text, lambda: self.wanted_kv)
         self._context = ContextWork(chat, store, self._engine, self.told, self._held)
+        self._models = ModelWork(self._engine, self._stored, self.told)
+        self._prefixes = PrefixWork(self._engine, self._held, lambda: self.open_id)
+        self._quiet = QuietWork(self._requests, self._prefixes, self._context)
         while (request := self._next()).run is not None:
             self._serve(request, request.run)
-            self._make_ready_when_idle()
-        self._engine.unload()
+        self._models.end(self._leaving)
         store.close()
 
     def _next(self) -> Request:
-        """Return the next request; pages that are still to be told do not wait for it."""
-        request = self._requests.get(self._held.due_in_s)
-        while request is None:
+        """Return the next request; what is due meanwhile does not wait for it."""
+        while True:
+            self._quiet.ask_when_due()
+            dues = (self._held.due_in_s, self._quiet.due_in_s)
+            request = self._requests.get(min((due for due in dues if due is not None), default=None))
+            if request is not None:
+                return request
             self._held.tell_due()
-            request = self._requests.get(self._held.due_in_s)
-        return request
-
-    def _make_ready_when_idle(self) -> None:
-        """Have the conversation made ready for its next turn, as long as there is something to do for it."""
-        if self._context.is_due and not self._ready_waits:
-            self._ready_waits = True
-            self.put(Priority.BACKGROUND, self._context.make_ready, is_stoppable=False)
 
     def _serve(self, request: Request, run: Run) -> None:
         try:
@@ -179,47 +199,26 @@ class EngineWorker(QThread):
         finally:
             self._requests.done(request)
             if request.priority is Priority.BACKGROUND:
-                self._ready_waits = False
+                self._quiet.ended()
             else:
                 self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
 
     def load(
         self, path: Path, kv: KVSpec, max_context: int | None, anyway: bool, cancel: CancelToken
     ) -> None:
-        """Load a model and tell of it, of its absence where that fails, or that it does not fit.
-
-        A precision kept from another model is no reason to be without this one.
-        """
+        """Load a model and tell of it, of its absence where that fails, or that it does not fit."""
         self.state_changed.emit(EngineState.LOADING)
         self._context.forget()
         try:
-            try:
-                self._load(path, kv, max_context, anyway, cancel)
-            except PrecisionError as error:
-                self.told.kv_refused.emit(error)
-                self._load(path, DEFAULT_KV, max_context, anyway, cancel)
-        except AdmissionError as error:
-            log.info("%s was not loaded: %s", path, error)
-            self.told.load_refused.emit(path, error)
+            self._models.load(path, kv, max_context, anyway, cancel)
         finally:
+            self._prefixes.loaded()
             self.model_changed.emit(self._engine.loaded)
 
-    def _load(
-        self, path: Path, kv: KVSpec, max_context: int | None, anyway: bool, cancel: CancelToken
-    ) -> None:
-        self._engine.load(
-            path,
-            kv,
-            max_context=max_context,
-            anyway=anyway,
-            cancel=cancel,
-            on_progress=self.told.load_progress.emit,
-        )
-
-    def unload(self) -> None:
+    def unload(self, cancel: CancelToken) -> None:
         """Eject the model."""
         self._context.forget()
-        self._engine.unload()
+        self._models.unload(cancel)
         self.model_changed.emit(None)
 
     def apply_kv(self, cancel: CancelToken) -> None:
@@ -228,6 +227,7 @@ class EngineWorker(QThread):
             self._kv_waits = False
         changed = self._engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
+            self._prefixes.used()
             self._held.take(self._held.conversation_id, changed)
 
     def relieve(self, cancel: CancelToken) -> None:
@@ -251,12 +251,14 @@ class EngineWorker(QThread):
         """Pin a page, if the conversation is the one in hand."""
         if conversation_id == self._held.conversation_id:
             self._engine.pin(page_number, pinned)
+            self._prefixes.used()
             self._held.changed()
 
     def rebuild(self, conversation_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Read a conversation again exactly, if it is the one in hand, and tell of the progress."""
         if conversation_id == self._held.conversation_id:
             self.state_changed.emit(EngineState.REBUILDING)
+            self._prefixes.used()
             self._context.rebuild(conversation_id, settings, cancel)
 
     def summarize(
@@ -274,6 +276,7 @@ class EngineWorker(QThread):
     def settle(self, conversation_id: int, settings: ReplySettings) -> None:
         """Give the memory back of what the model no longer reads."""
         self._context.settle(conversation_id, settings)
+        self._prefixes.used()
 
     def tell_reading_cost(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
@@ -284,6 +287,9 @@ class EngineWorker(QThread):
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress, or that it does not fit."""
         self.state_changed.emit(EngineState.GENERATING)
-        message = self._replies.reply(conversation_id, leaf_id, settings, cancel)
+        try:
+            message = self._replies.reply(conversation_id, leaf_id, settings, cancel)
+        finally:
+            self._prefixes.used()
         if message is not None and message.state is not MessageState.FAILED:
             self._context.after_reply(conversation_id, settings)

@@ -1,4 +1,4 @@
-"""The save before the end, which the user may repeat."""
+"""What is done with the conversations before the end."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QMessageBox, QWidget
 
+from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 
 log = logging.getLogger(__name__)
@@ -23,6 +24,14 @@ def save_or_ask(save: Callable[[], None], parent: QWidget) -> None:
             log.exception("not everything could be saved")
             if not _wants_to_try_again(str(error), parent):
                 return
+
+
+def purge(store: ConversationStore) -> None:
+    """Remove what was deleted from the disk; where that cannot be, the next start does it."""
+    try:
+        store.purge_deleted()
+    except StoreError:
+        log.exception("deleted conversations are not purged yet")
 
 
 def _wants_to_try_again(reason: str, parent: QWidget) -> bool:

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut
+from PySide6.QtGui import QCloseEvent
 from PySide6.QtWidgets import QFileDialog, QMainWindow, QSplitter
 
 from app.documents.formats import file_filter
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
+from app.store.prefixes.service import PrefixService
 from ui.about import AboutDialog
 from ui.centre_pane import CentrePane
 from ui.chat.drop import DropOverlay
 from ui.chat_controller import ChatController
+from ui.closing import Ending
+from ui.conversations.deletion import ConversationDeletion
 from ui.conversations.pane import ConversationPane
 from ui.engine_notices import EngineNotices
 from ui.engine_thread import EngineThread
@@ -23,7 +26,7 @@ from ui.engine_worker import EngineState
 from ui.guard_notices import GuardNotices
 from ui.inspector.pane import InspectorPane
 from ui.inspector_controller import InspectorController
-from ui.last_save import save_or_ask
+from ui.last_save import purge, save_or_ask
 from ui.live_precision import LivePrecision
 from ui.look import Look
 from ui.menus import Commands, build_menus
@@ -46,6 +49,7 @@ class MainWindow(QMainWindow):
 
     Attributes:
         chat: the open conversation and all that is sent in it.
+        deletion: deletes conversations and brings them back.
         models: what is loaded and downloaded.
         profile: the profile of the open conversation.
         precision: the KV precision on its way to the engine, and what the engine holds.
@@ -64,6 +68,7 @@ class MainWindow(QMainWindow):
         settings: StoredSettings,
         notifications: Notifications,
         engine: EngineThread,
+        stored: PrefixService,
     ) -> None:
         super().__init__()
         self._paths = paths
@@ -71,11 +76,13 @@ class MainWindow(QMainWindow):
         self._settings = settings
         self._notifications = notifications
         self._engine = engine
+        self._stored = stored
+        self._ending = Ending(self, engine)
         self._outside = Outside(notifications, self)
         self._look = Look(settings, self)
-        engine.set_limits(settings.value.memory)
+        engine.set_limits(settings.value.memory, settings.value.prefixes)
         # First, as all that follows asks the engine what fits.
-        settings.changed.connect(lambda changed: engine.set_limits(changed.memory))
+        settings.changed.connect(lambda changed: engine.set_limits(changed.memory, changed.prefixes))
         self.profile = CurrentProfile(store, settings, self)
         self.models = ModelController(paths, engine, settings, self.profile, notifications, self)
         self.centre = CentrePane(self.models.downloads)
@@ -87,6 +94,7 @@ class MainWindow(QMainWindow):
         self.chat = ChatController(
             store, engine, settings, self.profile, notifications, self.view, self.composer, self
         )
+        self.deletion = ConversationDeletion(self.conversations, self.chat.switcher, self)
         self.precision = LivePrecision(self.profile, engine, self)
         self.panels = InspectorController(
             self.inspector, self.chat, self.precision, engine, self.profile, settings, notifications, self
@@ -125,6 +133,11 @@ class MainWindow(QMainWindow):
         if files:
             self.chat.add_files(files)
 
+    def end(self) -> None:
+        """Close the window; while that is saving, leave at once."""
+        if not self._ending.leave():
+            self.close()
+
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop the engine, save, and let the window go; ask about words that cannot be saved."""
         self.closing.emit()
@@ -134,9 +147,11 @@ class MainWindow(QMainWindow):
         try:
             self.chat.shut_down()
         finally:
-            self._engine.shutdown()
+            self._ending.end_engine()
             self.panels.watch.stop()
         save_or_ask(self.chat.save, self)
+        purge(self._store)
+        self._stored.close()
         event.accept()
 
     def _lay_out(self) -> None:
@@ -158,9 +173,9 @@ class MainWindow(QMainWindow):
             search=self._search,
             rename=self._rename,
             pin=self.conversations.toggle_pin_current,
-            delete=self._delete_current,
-            undo_delete=self._undo_delete,
-            quit=self.close,
+            delete=self.deletion.delete_open,
+            undo_delete=self.deletion.undo,
+            quit=self.end,
             choose_model=self.models.choose,
             eject=self.models.eject,
             stop=self._stop,
@@ -181,11 +196,7 @@ class MainWindow(QMainWindow):
         self.conversations.opened.connect(self.chat.switcher.open)
         self.conversations.chosen.connect(self.composer.setFocus)
         self.conversations.new_requested.connect(self.chat.switcher.new)
-        self.conversations.delete_requested.connect(self._delete)
-        self.conversations.undo_requested.connect(self._undo_delete)
-        delete = QShortcut(QKeySequence.StandardKey.Delete, self.conversations)
-        delete.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
-        delete.activated.connect(self._delete_current)
+        self.deletion.changed.connect(self._refresh)
         self.chat.list_changed.connect(self.conversations.refresh)
         self.chat.list_changed.connect(self._show_title)
         self.chat.opened.connect(self._on_opened)
@@ -248,20 +259,6 @@ class MainWindow(QMainWindow):
     def _on_engine_state(self, state: EngineState) -> None:
         if state is EngineState.LOADING:
             self.top_bar.set_progress(None)
-        self._refresh()
-
-    def _delete_current(self) -> None:
-        if self.chat.session.conversation_id is not None:
-            self._delete(self.chat.session.conversation_id)
-
-    def _delete(self, conversation_id: int) -> None:
-        title = self.chat.switcher.delete(conversation_id)
-        self.conversations.undo_bar.offer(title)
-        self._refresh()
-
-    def _undo_delete(self) -> None:
-        self.conversations.undo_bar.hide()
-        self.chat.switcher.undo_delete()
         self._refresh()
 
     def _show_busy(self) -> None:

@@ -152,7 +152,7 @@ def test_deleting_a_conversation_stops_its_reply(desk: Desk, qtbot: QtBot, start
     window = desk.open_with_model(starter_gguf, LONG)
     ask(window, qtbot, "Tell a long story about the sea.")
     wait_for_text(window, qtbot)
-    window._delete_current()
+    window.deletion.delete_open()
     wait_for_answer(window, qtbot)
     assert window.centre.notification_bar.notice is None
     window.chat.switcher.undo_delete()

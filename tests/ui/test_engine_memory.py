@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.chat import ReplySettings
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
+from app.store.prefixes.records import PrefixSettings
 from app.store.records import Message, MessageState
 from engine.admission import AdmissionError, LongerContext
 from engine.events import CacheChanged, PrefillProgress
@@ -89,7 +90,7 @@ def test_a_model_that_does_not_fit_is_refused_and_the_present_one_stays(
 ) -> None:
     failed: list[object] = []
     engine.failed.connect(failed.append)
-    engine.set_limits(MemoryLimits(most_nbytes=1))
+    engine.set_limits(MemoryLimits(most_nbytes=1), PrefixSettings())
     assert engine.loaded is not None and engine.loaded.limits.most_nbytes == 1
     with qtbot.waitSignal(engine.load_refused, timeout=WAIT_MS) as refused:
         engine.load(path, FOUR, max_context=4096)

@@ -329,7 +329,7 @@ def test_deleting_opens_another_and_undo_brings_it_back_with_its_draft(desk: Des
     window = desk.open()
     first = window.chat.session.conversation_id
     write(window, qtbot, "Keep me")
-    window._delete_current()
+    window.deletion.delete_open()
     assert window.chat.session.conversation_id not in (first, None)
     assert window.conversations.undo_bar.isVisible()
     assert window.composer.text == ""
@@ -346,7 +346,7 @@ def test_every_deletion_since_the_start_can_be_undone_from_the_menu(desk: Desk, 
     for text in ("First", "Second"):
         write(window, qtbot, text)
         ids.append(window.chat.session.conversation_id)
-        window._delete_current()
+        window.deletion.delete_open()
     window.conversations.undo_bar.hide()
     for conversation_id in reversed(ids):
         undo.trigger()
@@ -359,7 +359,7 @@ def test_every_deletion_since_the_start_can_be_undone_from_the_menu(desk: Desk, 
 def test_deleted_conversations_are_gone_for_good_after_a_restart(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
     write(window, qtbot, "Secret words")
-    window._delete_current()
+    window.deletion.delete_open()
     desk.close()
     desk.open()
     assert desk.store.purge_deleted() == 0
@@ -516,10 +516,10 @@ def test_a_conversation_is_deleted_with_a_profile_that_was_not_saved_yet(desk: D
     window.chat.session.set_draft("Something")
     window.profile.update(max_context=4_096)
     deleted_id = window.chat.session.conversation_id
-    window._delete_current()
+    window.deletion.delete_open()
     assert window.chat.session.conversation_id != deleted_id
     assert window.profile.value.name == "Chat"
-    window._undo_delete()
+    window.deletion.undo()
     assert window.chat.session.conversation_id == deleted_id
     assert window.profile.value.max_context == 4_096
 

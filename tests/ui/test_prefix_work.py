@@ -1,0 +1,125 @@
+"""When the engine's thread loads what is open and saves what was read; the engine only takes note."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+import ui.prefix_work
+from engine.cancel import CancelToken
+from engine.engine import Engine
+from engine.errors import Cancelled
+from ui.engine_signals import EngineSignals
+from ui.held_telling import HeldTelling
+from ui.prefix_work import SAVE_AFTER_S, PrefixWork
+
+
+class NotingEngine:
+    """Takes note of what it is asked for; what it is told to is cancelled in the middle, once."""
+
+    def __init__(self) -> None:
+        self.loaded: object | None = object()
+        self.done: list[str] = []
+        self.cancelled = ""
+
+    def prefetch(self, conversation_id: int, cancel: CancelToken) -> None:
+        self._do(f"load {conversation_id}")
+
+    def save(self, cancel: CancelToken) -> None:
+        self._do("save")
+
+    def _do(self, what: str) -> None:
+        self.done.append(what)
+        if self.cancelled == what:
+            self.cancelled = ""
+            raise Cancelled
+
+
+class Bench:
+    """The work on such an engine, with conversation 7 open."""
+
+    def __init__(self) -> None:
+        self.engine = NotingEngine()
+        self.open_id: int | None = 7
+        held = HeldTelling(EngineSignals())
+        self.work = PrefixWork(cast(Engine, self.engine), held, lambda: self.open_id)
+
+    def run(self) -> list[str]:
+        """Do what is due, and return what that was."""
+        self.engine.done.clear()
+        if self.work.is_due:
+            self.work.work(CancelToken())
+        return list(self.engine.done)
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+@pytest.fixture
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ui.prefix_work, "SAVE_AFTER_S", 0)
+
+
+def test_nothing_is_due_before_anything_is_open_or_read(bench: Bench) -> None:
+    assert bench.work.due_in_s is None
+    assert bench.run() == []
+
+
+def test_what_is_opened_is_loaded_first_and_then_what_was_read_before_is_saved(bench: Bench) -> None:
+    bench.work.opened()
+    assert bench.run() == ["load 7", "save"]
+    assert bench.work.due_in_s is None
+
+
+def test_a_model_that_was_loaded_only_looks_for_what_is_open(bench: Bench) -> None:
+    bench.work.loaded()
+    assert bench.run() == ["load 7"]
+    assert bench.work.due_in_s is None
+
+
+def test_without_a_model_nothing_is_due_and_what_is_open_is_loaded_with_the_next_one(bench: Bench) -> None:
+    bench.engine.loaded = None
+    bench.work.opened()
+    assert bench.work.due_in_s is None
+    bench.engine.loaded = object()
+    bench.work.loaded()
+    assert bench.run() == ["load 7"]
+
+
+def test_saving_waits_until_the_engine_has_been_quiet_for_a_while(bench: Bench) -> None:
+    bench.work.used()
+    assert bench.run() == []
+    due_in_s = bench.work.due_in_s
+    assert due_in_s is not None and 0 < due_in_s <= SAVE_AFTER_S
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_what_was_read_is_saved_once_when_it_has_been_quiet(bench: Bench) -> None:
+    bench.work.used()
+    assert bench.run() == ["save"]
+    assert bench.run() == []
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_what_something_else_came_before_is_due_still(bench: Bench) -> None:
+    bench.work.opened()
+    bench.engine.cancelled = "load 7"
+    with pytest.raises(Cancelled):
+        bench.run()
+    bench.engine.cancelled = "save"
+    with pytest.raises(Cancelled):
+        bench.run()
+    assert bench.engine.done == ["load 7", "save"]
+    assert bench.run() == ["save"]
+
+
+def test_what_is_opened_meanwhile_is_loaded_instead(bench: Bench) -> None:
+    bench.work.opened()
+    bench.engine.cancelled = "load 7"
+    with pytest.raises(Cancelled):
+        bench.run()
+    bench.open_id = 8
+    assert bench.run()[0] == "load 8"

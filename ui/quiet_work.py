@@ -1,0 +1,42 @@
+"""What the engine's thread does when nothing is asked of it, as long as something is due."""
+
+from __future__ import annotations
+
+from engine.cancel import CancelToken
+from ui.context_work import ContextWork
+from ui.prefix_work import PrefixWork
+from ui.request_queue import Priority, RequestQueue
+
+
+class QuietWork:
+    """Has what is open loaded, what was read saved, and the conversation made ready for its next turn.
+
+    It is one request in the background at a time, which whatever else is asked for cancels.
+    """
+
+    def __init__(self, requests: RequestQueue, prefixes: PrefixWork, context: ContextWork) -> None:
+        self._requests = requests
+        self._prefixes = prefixes
+        self._context = context
+        self._is_asked = False
+
+    @property
+    def due_in_s(self) -> float | None:
+        """Seconds until something is to be asked for; None where nothing is, or it has been asked for."""
+        return None if self._is_asked else self._prefixes.due_in_s
+
+    def ask_when_due(self) -> None:
+        """Have done what is due, once nothing else waits."""
+        if not self._is_asked and (self._prefixes.is_due or self._context.is_due):
+            self._is_asked = True
+            self._requests.put(Priority.BACKGROUND, self._work, is_stoppable=False)
+
+    def ended(self) -> None:
+        """Take note that what was asked for has ended, or was cancelled before it began."""
+        self._is_asked = False
+
+    def _work(self, cancel: CancelToken) -> None:
+        self._prefixes.work(cancel)
+        if self._context.is_due:
+            self._prefixes.used()
+            self._context.make_ready(cancel)
