@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import sqlite_utils
@@ -24,6 +25,28 @@ log = logging.getLogger(__name__)
 BUSY_TIMEOUT_S = 5.0
 
 
+@dataclass(frozen=True)
+class StoreOptions:
+    """What distinguishes one file from another.
+
+    Attributes:
+        synchronous: SQLite's setting; with `FULL` nothing that was written is lost when the power fails.
+        secure_delete: SQLite's setting; `FAST` leaves what is deleted in pages that are free.
+        page_nbytes: of a page of a new file.
+        gives_space_back: whether free pages of a new file can be cut off it.
+        copies_before_migration: whether a copy of the file is kept when it is migrated.
+    """
+
+    synchronous: str = "FULL"
+    secure_delete: str = "ON"
+    page_nbytes: int = 4096
+    gives_space_back: bool = False
+    copies_before_migration: bool = True
+
+
+DEFAULT_OPTIONS = StoreOptions()
+
+
 class StoreConnection:
     """A connection that belongs to the thread that opened it; its errors are all `StoreError`s.
 
@@ -36,7 +59,9 @@ class StoreConnection:
         self._db = db
 
     @classmethod
-    def open(cls, path: Path, migrations: Migrations) -> StoreConnection:
+    def open(
+        cls, path: Path, migrations: Migrations, options: StoreOptions = DEFAULT_OPTIONS
+    ) -> StoreConnection:
         """Open `path`, creating it when it is missing and migrating it when it is old."""
         path = path.resolve()
         with _guarded(path):
@@ -44,14 +69,14 @@ class StoreConnection:
                 if files_of(path)[0].exists() or rescued_file(path).exists():
                     raise DamagedStoreError(f"{path} is missing, but not what belongs to it.")
                 path.parent.mkdir(parents=True, exist_ok=True)
-                create_file(path, migrations)
+                create_file(path, migrations, options=options)
             if path.is_dir() or path.stat().st_size == 0:
                 raise DamagedStoreError(f"{path} is not a database.")
-            db = connect(path)
+            db = connect(path, options)
             try:
                 _check_origin(db, path, migrations)
                 use_log(db)
-                _migrate(db, path, migrations)
+                _migrate(db, path, migrations, options)
             except BaseException:
                 db.close()
                 raise
@@ -81,10 +106,25 @@ class StoreConnection:
             finally:
                 self._db.rollback()
 
-    def empty_log(self) -> None:
-        """Write SQLite's log of changes back into the file, so that it holds no text that was deleted."""
+    def empty_log(self, timeout_s: float = BUSY_TIMEOUT_S) -> bool:
+        """Write SQLite's log of changes back into the file, so that it holds no text that was deleted.
+
+        Returns False where somebody read what is only in the log, or wrote, for `timeout_s`. Others wait with
+        their writing for as long.
+        """
         with _guarded(self.path):
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            self._db.execute(f"PRAGMA busy_timeout={round(timeout_s * 1000)}")
+            try:
+                (is_busy, *_) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self._db.execute(f"PRAGMA busy_timeout={round(BUSY_TIMEOUT_S * 1000)}")
+        return not is_busy
+
+    def cut_off_free_pages(self, most_pages: int) -> None:
+        """Move pages from the end of the file to free places, and cut the end off; one transaction."""
+        with _guarded(self.path):
+            # A single `execute` stops after the first page.
+            self._db.conn.executescript(f"PRAGMA incremental_vacuum({most_pages})")
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
@@ -92,13 +132,13 @@ class StoreConnection:
             self._db.close()
 
 
-def connect(path: Path) -> sqlite_utils.Database:
+def connect(path: Path, options: StoreOptions = DEFAULT_OPTIONS) -> sqlite_utils.Database:
     """Return a connection with the settings that all need; it changes nothing in the file by itself."""
     conn = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
     try:
         conn.row_factory = sqlite3.Row
         conn.text_factory = readable
-        for pragma in ("foreign_keys=ON", "synchronous=FULL", "secure_delete=ON", "cell_size_check=ON"):
+        for pragma in _pragmas(options):
             conn.execute(f"PRAGMA {pragma}")
         return sqlite_utils.Database(conn, execute_plugins=False)
     except BaseException:
@@ -121,12 +161,17 @@ def use_log(db: sqlite_utils.Database) -> None:
         log.warning("the journal mode stays %s: the folder of the store does not support WAL", mode)
 
 
-def create_file(path: Path, migrations: Migrations, stop_before: str | None = None) -> None:
+def create_file(
+    path: Path,
+    migrations: Migrations,
+    stop_before: str | None = None,
+    options: StoreOptions = DEFAULT_OPTIONS,
+) -> None:
     """Create an empty store, which appears under its name only when it is complete; an existing one stays."""
     draft = path.with_name(f"{path.name}.new-{os.getpid()}-{threading.get_ident()}")
     try:
         draft.touch(mode=0o600)
-        db = connect(draft)
+        db = connect(draft, options)
         try:
             # Nobody sees the draft before it is whole: one flush at the end is enough.
             db.execute("PRAGMA synchronous=OFF")
@@ -175,6 +220,16 @@ def refuse_newer(path: Path, applied: set[str], migrations: Migrations) -> None:
         )
 
 
+def _pragmas(options: StoreOptions) -> Iterator[str]:
+    # The last two change nothing in a file that has tables.
+    yield "foreign_keys=ON"
+    yield "cell_size_check=ON"
+    yield f"synchronous={options.synchronous}"
+    yield f"secure_delete={options.secure_delete}"
+    yield f"page_size={options.page_nbytes}"
+    yield f"auto_vacuum={'INCREMENTAL' if options.gives_space_back else 'NONE'}"
+
+
 @contextmanager
 def _guarded(path: Path) -> Iterator[None]:
     try:
@@ -194,11 +249,11 @@ def _check_origin(db: sqlite_utils.Database, path: Path, migrations: Migrations)
         raise DamagedStoreError(f"{path} is a database of another program.")
 
 
-def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations) -> None:
+def _migrate(db: sqlite_utils.Database, path: Path, migrations: Migrations, options: StoreOptions) -> None:
     pending = migrations.pending(db)
     if not pending:
         return
-    if migrations.applied(db):
+    if migrations.applied(db) and options.copies_before_migration:
         copy = copy_before_migration(db.conn, path, pending[0].name)
         log.info("copied %s to %s before it is migrated", path, copy)
     # A migration that rebuilds a table would otherwise delete the rows that refer to it.

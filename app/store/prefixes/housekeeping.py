@@ -2,21 +2,69 @@
 
 from __future__ import annotations
 
+import shutil
+import sqlite3
 from collections.abc import Collection
+from datetime import UTC, datetime
 from pathlib import Path
 
+import sqlite_utils
+
+from app.store.connection import files_of
+from app.store.errors import store_errors
 from app.store.prefixes.database import PrefixDatabase
-from app.store.prefixes.records import PrefixEntry
+from app.store.prefixes.records import MOST_DISK_SHARE, MOST_NBYTES, PrefixEntry
+from app.store.prefixes.schema import PAGE_NBYTES
+
+STEP_PAGES = 16
+"""Pages of sequences that go in one transaction."""
+STEP_CUT_PAGES = 256
+"""Pages of the file that are moved in one transaction: 4 MB, about 10 ms."""
+EMPTYING_TIMEOUT_S = 0.2
+"""Other writers wait as long while the log is emptied."""
+SPARE_SHARE = 50
+"""Where something is evicted, this part of the cap is made free, so that not every page has to."""
+
+ROW_NBYTES = 4 * PAGE_NBYTES
+"""What a blob takes on disk beyond its own bytes, at most."""
+
+_IS_PINNED = """EXISTS (SELECT 1 FROM page_uses JOIN pins USING (conversation_id) WHERE page_id = pages.id)"""
+_LEAF = f"""SELECT id, last_used FROM pages
+    WHERE NOT EXISTS (SELECT 1 FROM pages AS child WHERE child.parent = pages.key) AND {_IS_PINNED} = ?
+    ORDER BY last_used, position DESC LIMIT 1"""
+_SEQUENCE = """SELECT id, last_used FROM sequences WHERE (conversation_id IN (SELECT * FROM pins)) = ?
+    ORDER BY last_used LIMIT 1"""
+_OWN_PAGES = """SELECT id FROM page_uses JOIN pages ON id = page_id WHERE conversation_id = ?1
+    AND NOT EXISTS (SELECT 1 FROM page_uses AS other
+                    WHERE other.page_id = pages.id AND other.conversation_id <> ?1)"""
+_ENTRIES = """
+    WITH uses AS (
+        SELECT conversation_id, nbytes, last_used,
+               (SELECT count(*) FROM page_uses AS other WHERE other.page_id = pages.id) > 1 AS is_shared
+        FROM page_uses JOIN pages ON pages.id = page_id
+    ), parts AS (
+        SELECT conversation_id, 1 AS is_page, nbytes, is_shared * nbytes AS shared_nbytes, 0 AS num_tokens,
+               last_used FROM uses
+        UNION ALL SELECT conversation_id, 0, nbytes, 0, num_tokens, last_used FROM sequences
+    )
+    SELECT conversation_id, sum(is_page) AS num_pages, sum(nbytes) AS nbytes,
+           sum(shared_nbytes) AS shared_nbytes, max(num_tokens) AS num_tokens, max(last_used) AS last_used,
+           conversation_id IN (SELECT * FROM pins) AS is_pinned
+    FROM parts GROUP BY conversation_id ORDER BY max(last_used) DESC, conversation_id DESC"""
 
 
 def most_nbytes(path: Path, wanted_nbytes: int | None) -> int:
     """Return how much `prefixes.db` may take now: what is wanted, and no more than its share of the disk."""
-    raise NotImplementedError
+    wanted = MOST_NBYTES if wanted_nbytes is None else wanted_nbytes
+    folder = next(folder for folder in path.resolve().parents if folder.is_dir())
+    with store_errors(path):
+        free = shutil.disk_usage(folder).free
+    return min(wanted, int(MOST_DISK_SHARE * (free + taken_nbytes(path))))
 
 
 def taken_nbytes(path: Path) -> int:
     """Return what `prefixes.db` takes on disk, with its log."""
-    raise NotImplementedError
+    return sum(map(_nbytes_of, files_of(path)))
 
 
 class Housekeeping:
@@ -27,15 +75,18 @@ class Housekeeping:
     """
 
     def __init__(self, database: PrefixDatabase) -> None:
-        raise NotImplementedError
+        self._database = database
 
     def num_pages(self) -> int:
         """Return how many pages are stored."""
-        raise NotImplementedError
+        with self._database.read() as db:
+            return _number(db, "SELECT count(*) FROM pages")
 
     def entries(self) -> tuple[PrefixEntry, ...]:
         """Return what is kept by conversation, the one that was used last first."""
-        raise NotImplementedError
+        with self._database.read() as db:
+            rows = db.execute(_ENTRIES).fetchall()
+        return tuple(map(_entry, rows))
 
     def make_room(self, nbytes: int, most: int) -> int | None:
         """Evict until `nbytes` more fit below `most`; return the number of pages, None where that is too few.
@@ -43,18 +94,55 @@ class Housekeeping:
         Least recently used pages go first, those of pinned conversations last, and none before a page that
         was read behind it. The file does not become smaller: what comes next takes the place.
         """
-        raise NotImplementedError
+        wanted = nbytes + ROW_NBYTES
+        if self._has_room(wanted, most):
+            return 0
+        self.empty_log()
+        if self._has_room(wanted, most):
+            return 0
+        goal = most - most // SPARE_SHARE - wanted
+        if goal < 0:
+            return None
+        num_evicted = 0
+        while (evicted := self._evict_some(goal)) is not None:
+            num_evicted += evicted
+        if not self._has_room(wanted, most):
+            self.empty_log()
+        return num_evicted if self._has_room(wanted, most) else None
 
     def delete(self, conversation_id: int) -> None:
         """Delete all that is kept of a conversation, except pages that others have as well.
 
         Its words are in none of the files as soon as `give_back` has returned True.
         """
-        raise NotImplementedError
+        with self._database.write() as db:
+            for table in ("sequences", "pins"):
+                db.execute(f"DELETE FROM {table} WHERE conversation_id = ?", (conversation_id,))
+            page_ids = [
+                row["id"] for row in db.execute(f"{_OWN_PAGES} ORDER BY position DESC", (conversation_id,))
+            ]
+        for first in range(0, len(page_ids), STEP_PAGES):
+            step = page_ids[first : first + STEP_PAGES]
+            with self._database.write() as db:
+                # Another process may have had a look at them in the meantime.
+                sql = f"DELETE FROM pages WHERE id IN ({_OWN_PAGES} AND id IN ({', '.join('?' * len(step))}))"
+                db.execute(sql, (conversation_id, *step))
+        with self._database.write() as db:
+            db.execute("DELETE FROM page_uses WHERE conversation_id = ?", (conversation_id,))
 
     def keep_only(self, conversation_ids: Collection[int]) -> int:
-        """Delete what is kept of all other conversations, as `delete` does; return how many these were."""
-        raise NotImplementedError
+        """Delete what is kept of all other conversations, as `delete` does; return how many these were.
+
+        What belongs to no conversation stays.
+        """
+        sql = """SELECT conversation_id FROM page_uses UNION SELECT conversation_id FROM sequences
+                 UNION SELECT conversation_id FROM pins"""
+        with self._database.read() as db:
+            stored = {row["conversation_id"] for row in db.execute(sql)}
+        gone = stored - {0, *conversation_ids}
+        for conversation_id in gone:
+            self.delete(conversation_id)
+        return len(gone)
 
     def give_back(self) -> bool:
         """Give the space that is free in the file back to the disk, and empty the log.
@@ -63,4 +151,81 @@ class Housekeeping:
         it again then. Call it after `delete`, after `keep_only`, after a lower cap, and at the start of a
         process, since the last one may have been killed before it could.
         """
-        raise NotImplementedError
+        num_free = before = self._num_free_pages()
+        while num_free:
+            self._database.cut_off_free_pages(STEP_CUT_PAGES)
+            left = self._num_free_pages()
+            if left >= num_free:
+                # Another process frees pages at the same time.
+                return False
+            num_free = left
+        if before:
+            # Each of them had another page moved into its place, unless it was at the end.
+            self._database.count_written(before * PAGE_NBYTES)
+        return self.empty_log()
+
+    def empty_log(self) -> bool:
+        """Write the log into the file and cut it to nothing; return False where somebody was in the way."""
+        return self._database.connection.empty_log(EMPTYING_TIMEOUT_S)
+
+    def _evict_some(self, most_live_nbytes: int) -> int | None:
+        """Evict until so little is left, at most `STEP_PAGES` pages; None where it is, or nothing is left."""
+        num_pages = num_evicted = 0
+        with self._database.write() as db:
+            while num_evicted < STEP_PAGES and _live_nbytes(db) > most_live_nbytes:
+                table = _evict_next(db)
+                if table is None:
+                    break
+                num_pages += table == "pages"
+                num_evicted += 1
+        return num_pages if num_evicted else None
+
+    def _has_room(self, nbytes: int, most: int) -> bool:
+        with self._database.read() as db:
+            used = _live_nbytes(db)
+        return used + _nbytes_of(files_of(self._database.path)[0]) + nbytes <= most
+
+    def _num_free_pages(self) -> int:
+        with self._database.read() as db:
+            return _number(db, "PRAGMA freelist_count")
+
+
+def _evict_next(db: sqlite_utils.Database) -> str | None:
+    """Delete the page or manifest that is to go first; return the name of its table."""
+    for is_pinned in (False, True):
+        pages = [(row["last_used"], 0, row["id"], "pages") for row in db.execute(_LEAF, (is_pinned,))]
+        sequences = [
+            (row["last_used"], 1, row["id"], "sequences") for row in db.execute(_SEQUENCE, (is_pinned,))
+        ]
+        for *_, row_id, table in sorted(pages + sequences)[:1]:
+            db.execute(f"DELETE FROM {table} WHERE id = ?", (row_id,))
+            return table
+    return None
+
+
+def _entry(row: sqlite3.Row) -> PrefixEntry:
+    return PrefixEntry(
+        conversation_id=row["conversation_id"],
+        num_pages=row["num_pages"],
+        nbytes=row["nbytes"],
+        shared_nbytes=row["shared_nbytes"],
+        num_tokens=row["num_tokens"],
+        last_used=datetime.fromtimestamp(row["last_used"] / 1000, UTC),
+        is_pinned=bool(row["is_pinned"]),
+    )
+
+
+def _live_nbytes(db: sqlite_utils.Database) -> int:
+    return (_number(db, "PRAGMA page_count") - _number(db, "PRAGMA freelist_count")) * PAGE_NBYTES
+
+
+def _number(db: sqlite_utils.Database, sql: str) -> int:
+    ((number,),) = db.execute(sql).fetchall()
+    return int(number)
+
+
+def _nbytes_of(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
