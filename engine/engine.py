@@ -280,16 +280,18 @@ class Engine:
         """
         return None if self._session is None else self._session.settle(request)
 
-    def prefetch(self, conversation_id: int, cancel: CancelToken) -> CacheChanged | None:
+    def prefetch(
+        self, conversation_id: int, cancel: CancelToken, on_page: Callable[[], None] = lambda: None
+    ) -> CacheChanged | None:
         """Have a conversation in hand that is on disk, where there is memory for it that nothing else has.
 
-        Its hottest pages come first. Returns None where nothing changes: where it is in hand already, nothing
-        is kept of it, or its bytes are more than what is free.
+        Its hottest pages come first; `on_page` is called before each. Returns None where nothing changes:
+        where it is in hand already, nothing is kept of it, or its bytes are more than what is free.
 
         Raises:
             Cancelled: what has come in stays, and the next call goes on with the rest.
         """
-        return None if self._session is None else self._session.prefetch(conversation_id, cancel)
+        return None if self._session is None else self._session.prefetch(conversation_id, cancel, on_page)
 
     def context_usage(self) -> ContextUsage | None:
         """Return what the parts of the conversation in hand take, None where there is none."""
@@ -311,16 +313,16 @@ class Engine:
         if self._session is not None:
             self._session.pin(page_number, pinned)
 
-    def save(self, cancel: CancelToken) -> None:
+    def save(self, cancel: CancelToken) -> bool:
         """Save what is held in memory of all conversations and not stored yet, as far as that may be kept.
 
-        Between replies. Waits while what was put before is being written.
+        Between replies. Waits while what was put before is being written. Returns False where some of it has
+        to wait for longer, as where it is still being found out which model this is.
 
         Raises:
             Cancelled: within a page; the next call goes on there.
         """
-        if self._session is not None:
-            self._session.save(cancel)
+        return self._session is None or self._session.save(cancel)
 
     def relieve(self, cancel: CancelToken) -> list[GuardAction]:
         """Carry out the guard's ladder between replies; return what did something.

@@ -86,10 +86,9 @@ class Session:
         """What is held of the conversation in hand, None where there is none."""
         return self._held.in_hand
 
-    def save(self, cancel: CancelToken) -> None:
+    def save(self, cancel: CancelToken) -> bool:
         """Do what `Engine.save` says."""
-        if self._saver is not None:
-            self._saver.save(cancel.check)
+        return self._saver is None or self._saver.save(cancel.check)
 
     def close(self) -> None:
         """Give the memory of all conversations back."""
@@ -153,8 +152,15 @@ class Session:
                 return None
         return self._changed(context.cache)
 
-    def prefetch(self, conversation_id: int, cancel: CancelToken) -> CacheChanged | None:
+    def prefetch(
+        self, conversation_id: int, cancel: CancelToken, on_page: Callable[[], None]
+    ) -> CacheChanged | None:
         """Do what `Engine.prefetch` says."""
+
+        def check() -> None:
+            on_page()
+            cancel.check()
+
         held = self._held
         outside = held.outside(conversation_id)
         is_short = self._guard is not None and self._guard.height is not GuardStep.NONE
@@ -166,7 +172,7 @@ class Session:
             return None
         held.conversation_id = conversation_id  # its pages are seen while they come
         try:
-            held.bring_back(conversation_id, cancel.check)
+            held.bring_back(conversation_id, check)
             context = held.take(conversation_id)
         finally:
             self.publish(Phase.IDLE)

@@ -37,6 +37,11 @@ class HeldTelling:
         self._told.kv_changed.emit(conversation_id, changed)
         self.changed()
 
+    def come(self, conversation_id: int) -> None:
+        """Have told, while they are watched, the pages of a conversation that come from disk."""
+        self.conversation_id = conversation_id
+        self._pages.changed()
+
     def tell(self) -> None:
         """Tell what is held now, after something was done to it."""
         self._told.kv_changed.emit(self.conversation_id, self.engine.held())

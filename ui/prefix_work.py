@@ -14,6 +14,9 @@ from ui.held_telling import HeldTelling
 SAVE_AFTER_S = 3.0
 """What was read is saved once nothing has been asked of the engine for so long."""
 
+SAVE_AGAIN_S = 10.0
+"""What could not be saved yet is tried again after so long."""
+
 
 class PrefixWork:
     """Loads the conversation that is open before it is asked for, and saves what was read once it is quiet.
@@ -73,9 +76,10 @@ class PrefixWork:
         if conversation_id is None:
             return
         try:
-            changed = self._engine.prefetch(conversation_id, cancel)
+            changed = self._engine.prefetch(conversation_id, cancel, lambda: self._held.come(conversation_id))
         except Cancelled:
             self._is_to_load = True
+            self._held.tell()
             raise
         if changed is not None:
             self._held.take(conversation_id, changed)
@@ -83,7 +87,9 @@ class PrefixWork:
     def _save(self, cancel: CancelToken) -> None:
         due_s, self._save_at_s = self._save_at_s, math.inf
         try:
-            self._engine.save(cancel)
+            is_done = self._engine.save(cancel)
         except Cancelled:
             self._save_at_s = due_s
             raise
+        if not is_done:
+            self._save_at_s = time.monotonic() + SAVE_AGAIN_S

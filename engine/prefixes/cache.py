@@ -53,6 +53,11 @@ class PrefixCache:
             return None
         return self._identity.digest
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether nothing is kept or found only because the digest of the model is not known yet."""
+        return self.store.mode is not SaveMode.NEVER and self._is_paged and self._identity.digest is None
+
     @functools.cached_property
     def _is_paged(self) -> bool:
         return SequenceCache(self._model.module, _ANY).can_move

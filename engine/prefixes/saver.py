@@ -72,19 +72,24 @@ class PrefixSaver:
         pages = [page for page in settled if self._put.get(page.chain) != page.bits]
         self._put_pages(conversation_id, context, pages, model, lambda: self._store.has_room)
 
-    def save(self, check: Check) -> None:
+    def save(self, check: Check) -> bool:
         """Put all that is in memory and not stored yet, idle conversations first, the one in hand last.
 
         Waits for room, as long as what waits is being written.
 
         Args:
             check: called between pages and while waiting; it may raise to stop. The next call goes on there.
+
+        Returns: False where some of it has to wait, for room or for the digest of the model.
         """
+        if self._prefixes.is_unknown:
+            return False
         for conversation_id, context in self._held.contexts():
             model = self._model_for(conversation_id, context)
             if model is not None and not self._save(conversation_id, context, model, check):
                 log.info("Not all could be saved for now: what was put before is still being written")
-                return
+                return False
+        return True
 
     def prompt(self, conversation_id: int, context: HeldContext) -> SavedPrompt:
         """Return what saves the prompt that is read into a context."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
 import pytest
@@ -12,7 +13,7 @@ from engine.engine import Engine
 from engine.errors import Cancelled
 from ui.engine_signals import EngineSignals
 from ui.held_telling import HeldTelling
-from ui.prefix_work import SAVE_AFTER_S, PrefixWork
+from ui.prefix_work import SAVE_AFTER_S, SAVE_AGAIN_S, PrefixWork
 
 
 class NotingEngine:
@@ -22,12 +23,17 @@ class NotingEngine:
         self.loaded: object | None = object()
         self.done: list[str] = []
         self.cancelled = ""
+        self.can_save = True
 
-    def prefetch(self, conversation_id: int, cancel: CancelToken) -> None:
+    def prefetch(self, conversation_id: int, cancel: CancelToken, on_page: Callable[[], None]) -> None:
         self._do(f"load {conversation_id}")
 
-    def save(self, cancel: CancelToken) -> None:
+    def save(self, cancel: CancelToken) -> bool:
         self._do("save")
+        return self.can_save
+
+    def held(self) -> None:
+        """Hold nothing."""
 
     def _do(self, what: str) -> None:
         self.done.append(what)
@@ -43,6 +49,7 @@ class Bench:
         self.engine = NotingEngine()
         self.open_id: int | None = 7
         held = HeldTelling(EngineSignals())
+        held.engine = cast(Engine, self.engine)
         self.work = PrefixWork(cast(Engine, self.engine), held, lambda: self.open_id)
 
     def run(self) -> list[str]:
@@ -114,6 +121,15 @@ def test_what_something_else_came_before_is_due_still(bench: Bench) -> None:
         bench.run()
     assert bench.engine.done == ["load 7", "save"]
     assert bench.run() == ["save"]
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_what_cannot_be_saved_yet_is_tried_again_after_a_while(bench: Bench) -> None:
+    bench.engine.can_save = False
+    bench.work.used()
+    assert bench.run() == ["save"]
+    due_in_s = bench.work.due_in_s
+    assert due_in_s is not None and 0 < due_in_s <= SAVE_AGAIN_S
 
 
 def test_what_is_opened_meanwhile_is_loaded_instead(bench: Bench) -> None:
