@@ -15,6 +15,7 @@ from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.model import ChatMessage
+from engine.prefixes.records import PrefixStore
 from engine.sampling import SamplingParams
 from engine.turns import turn_starts
 from tests.engine.folders import write_folder
@@ -49,8 +50,15 @@ def small_engine(
     guard: Guard | None = None,
     spill_folder: Path | None = None,
     limits: MemoryLimits | None = None,
+    prefixes: PrefixStore | None = None,
 ) -> Engine:
-    engine = Engine(backend, guard=guard, spill_folder=spill_folder, limits=limits or MemoryLimits())
+    engine = Engine(
+        backend,
+        guard=guard,
+        spill_folder=spill_folder,
+        limits=limits or MemoryLimits(),
+        prefixes=prefixes,
+    )
     engine.load(path, FOUR, cancel=CancelToken(), on_progress=lambda progress: None)
     return engine
 
