@@ -13,18 +13,18 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFocusEvent, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import QAbstractItemView, QStyle, QStyleOptionViewItem, QTreeView, QWidget
+from PySide6.QtGui import QFocusEvent, QPainter, QResizeEvent
+from PySide6.QtWidgets import QAbstractItemView, QStyleOptionViewItem, QTreeView, QWidget
 
 from app.ledger.entries import EntryKind, LedgerEntry
 from ui.inspector.context.delegate import LedgerDelegate
 from ui.inspector.context.model import ENTRY_ROLE, LedgerModel
+from ui.list_row import paint_row
 from ui.theme import Theme
 
 Index = QModelIndex | QPersistentModelIndex
 _INDENT = 14
 _CHEVRON = 12
-_RADIUS = 7
 
 
 class LedgerView(QTreeView):
@@ -121,22 +121,7 @@ class LedgerView(QTreeView):
     # Painting.
 
     def drawRow(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:  # noqa: D102
-        is_selected = self.selectionModel().isSelected(index)
-        is_current = self.hasFocus() and self.currentIndex() == index
-        is_hovered = bool(option.state & QStyle.StateFlag.State_MouseOver)
-        palette = Theme.current().palette
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(Qt.PenStyle.NoPen)
-        row = option.rect.adjusted(0, 1, -1, -1)
-        if is_selected or is_hovered:
-            painter.setBrush(palette.color("selected" if is_selected else "hover"))
-            painter.drawRoundedRect(row, _RADIUS, _RADIUS)
-        if is_current:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(palette.color("accent"), 1))
-            painter.drawRoundedRect(row.toRectF().adjusted(0.5, 0.5, -0.5, -0.5), _RADIUS, _RADIUS)
-        painter.restore()
+        paint_row(self, painter, option, index)
         super().drawRow(painter, option, index)
 
     def drawBranches(self, painter: QPainter, rect: QRect, index: Index) -> None:  # noqa: D102
