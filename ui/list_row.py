@@ -1,4 +1,4 @@
-"""What is behind the rows of a list: darker when selected or pointed at, with a ring where the keyboard is."""
+"""What is behind the rows of a list: darker when selected or pointed at, ringed where the keyboard is."""
 
 from __future__ import annotations
 
