@@ -175,6 +175,9 @@ def create_file(
         try:
             # Nobody sees the draft before it is whole: one flush at the end is enough.
             db.execute("PRAGMA synchronous=OFF")
+            # In a file that has tables, these two would wait for a writer and change nothing.
+            db.execute(f"PRAGMA page_size={options.page_nbytes}")
+            db.execute(f"PRAGMA auto_vacuum={'INCREMENTAL' if options.gives_space_back else 'NONE'}")
             use_log(db)
             migrations.apply(db, stop_before=stop_before)
         finally:
@@ -221,13 +224,10 @@ def refuse_newer(path: Path, applied: set[str], migrations: Migrations) -> None:
 
 
 def _pragmas(options: StoreOptions) -> Iterator[str]:
-    # The last two change nothing in a file that has tables.
     yield "foreign_keys=ON"
     yield "cell_size_check=ON"
     yield f"synchronous={options.synchronous}"
     yield f"secure_delete={options.secure_delete}"
-    yield f"page_size={options.page_nbytes}"
-    yield f"auto_vacuum={'INCREMENTAL' if options.gives_space_back else 'NONE'}"
 
 
 @contextmanager
