@@ -13,7 +13,7 @@ from ui.theme import Theme
 
 _COUNTERS = {
     "hits": ("Hits", "Pages that a new reply found in memory and did not read again"),
-    "restores": ("Restores", "Pages that came back from disk"),
+    "restores": ("Restores", "Pages that came back from disk, from this start or an earlier one"),
     "spills": ("Spills", "Pages that went to disk"),
     "evictions": ("Evictions", "Pages that were given up; their text must be read again"),
 }

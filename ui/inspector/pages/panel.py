@@ -24,6 +24,7 @@ _NO_CONVERSATION = (
 )
 _NO_PAGES = "This model keeps its memory in a form of its own, without pages. There is nothing to show here."
 _HOW = "Point at a page, or press Tab and the arrow keys, to see what is in it."
+_COMING = "It is still on disk, and comes back before it is read."
 _OTHER = "These are the pages of another conversation, which the model read last."
 
 
@@ -171,14 +172,21 @@ class PagesPanel(QWidget):
         if self._pages is None or index >= len(self._pages.pages):
             return ""
         page = self._pages.pages[index]
+        if page.is_on_disk:
+            return _COMING
         if page.number in self._asked_pins:
             return f"Will be {'pinned' if self._asked_pins[page.number] else 'unpinned'} after the reply."
         return f"Enter or a right click {'unpins' if page.pinned else 'pins'} it."
 
     def _toggle_pin(self, index: int) -> None:
-        if self._pages is not None and index < len(self._pages.pages):
-            page = self._pages.pages[index]
+        if (page := self._pinnable(index)) is not None:
             self._ask_pin(page, not self._asked_pins.get(page.number, page.pinned))
+
+    def _pinnable(self, index: int) -> PageInfo | None:
+        """Return the page of a cell, None for the open one and for those that are not in memory yet."""
+        if self._pages is None or index >= len(self._pages.pages) or self._pages.pages[index].is_on_disk:
+            return None
+        return self._pages.pages[index]
 
     def _ask_pin(self, page: PageInfo, pinned: bool) -> None:
         """Have a page pinned, or no longer; that is done when no reply is written, and shown at once."""
@@ -189,9 +197,8 @@ class PagesPanel(QWidget):
         self._refresh()
 
     def _show_menu(self, index: int, where: QPoint) -> None:
-        if self._pages is None or index >= len(self._pages.pages):
+        if (page := self._pinnable(index)) is None:
             return
-        page = self._pages.pages[index]
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         is_pinned = self._asked_pins.get(page.number, page.pinned)
@@ -201,8 +208,12 @@ class PagesPanel(QWidget):
 
 
 def _summary_text(pages: PageMap) -> str:
-    """Return how much there is: `40 pages, 10,253 tokens`."""
+    """Return how much there is: `40 pages, 10,253 tokens; 12 pages are still on disk`."""
     count, tokens = num_cells(pages), sum(cell_tokens(pages))
     if not pages.pages:
         return f"1 open page, {tokens:,} of {pages.page_tokens:,} tokens"
-    return f"{count:,} page{'' if count == 1 else 's'}, {tokens:,} tokens"
+    words = f"{count:,} page{'' if count == 1 else 's'}, {tokens:,} tokens"
+    num_on_disk = sum(page.is_on_disk for page in pages.pages)
+    if not num_on_disk:
+        return words
+    return f"{words}; {num_on_disk:,} {'page is' if num_on_disk == 1 else 'pages are'} still on disk"
