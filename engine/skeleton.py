@@ -58,7 +58,8 @@ def cached_layers(module: nn.Module) -> CachedLayers:
     if type(module).__module__.rpartition(".")[2] in COMPUTES:
         raise ModelError("Its forward pass cannot be tried without computing.")
     try:
-        layers, shapes, _ = make_layers(module, Watcher())
+        made = make_layers(module, Watcher())
+        layers, shapes = made.caches, made.shapes
         module(mx.zeros((1, 1), dtype=mx.int32), cache=layers)
     except Exception as error:
         raise ModelError(f"Its forward pass cannot be tried ({first_line(error)}).") from error

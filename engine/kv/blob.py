@@ -6,32 +6,29 @@ A blob is a fixed beginning, a header in JSON, the arrays' bytes in order, and a
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import math
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import mlx.core as mx
 import numpy as np
 
 from engine.kv.pool import Part
 from engine.kv.store import PageStore
+from engine.kv.words import WordArray, word_type
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Changes with everything that an older program could not read."""
 MAGIC = b"OctavoKV"
 _START = struct.Struct("<8sHIQ")
 """Magic, format version, bytes of the header, bytes of the arrays."""
 _DIGEST_NBYTES = 32
 _TYPES = {str(dtype): dtype for dtype in (mx.float32, mx.float16, mx.bfloat16)}
-_WORDS: dict[int, tuple[mx.Dtype, type[np.uint16 | np.uint32]]] = {
-    2: (mx.uint16, np.uint16),
-    4: (mx.uint32, np.uint32),
-}
-"""Integers with as many bytes as a number, so that every bit of it survives."""
 
 Blob = bytes | bytearray | memoryview
 Header = TypeVar("Header")
@@ -46,7 +43,7 @@ class DamagedBlobError(BlobError):
 
 
 class ForeignBlobError(BlobError):
-    """A blob of another format version, of another model's shapes, or of other page or group sizes."""
+    """A blob of another format version, of another model, or of other page or group sizes."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class BlobFormat:
     group_size: int
 
     @classmethod
-    def of(cls, store: PageStore, types: Mapping[int, tuple[mx.Dtype, mx.Dtype]]) -> BlobFormat:
+    def of(cls, store: PageStore, types: Mapping[int, tuple[mx.Dtype, ...]]) -> BlobFormat:
         """Return the format of a store whose layers have these activation types of keys and values."""
         layers = tuple(
             LayerFormat(number, shape.num_kv_heads, shape.key_dim, shape.value_dim, *map(str, types[number]))
@@ -86,35 +83,59 @@ class BlobFormat:
         )
         return cls(layers, store.page_tokens, store.group_size)
 
+    @functools.cached_property
+    def digest(self) -> str:
+        """A digest of it, and of the version of what is written, in hexadecimal digits."""
+        described = json.dumps([FORMAT_VERSION, dataclasses.asdict(self)])
+        return hashlib.blake2b(described.encode(), digest_size=_DIGEST_NBYTES).hexdigest()
 
-def seal_blob(form: BlobFormat, header: Any, nbytes: int, arrays: Iterable[mx.array]) -> bytearray:
+
+def seal_blob(form: BlobFormat, header: Any, nbytes: int, arrays: Iterable[WordArray]) -> bytearray:
     """Return a blob whose arrays take `nbytes`, writing one array at a time.
 
     Args:
         form: what a reader must have as well.
-        header: a dataclass of plain values; its class says what kind of blob it is.
+        header: a dataclass of plain values and of such dataclasses; its class says what kind of blob it is.
         nbytes: of all arrays.
-        arrays: in the order in which they are to be read.
+        arrays: their bits, in the order in which they are to be read.
     """
-    fields = _described(form, type(header)) | {"header": dataclasses.asdict(header)}
-    text = json.dumps(fields, separators=(",", ":")).encode()
+    fields = {"kind": type(header).__name__, "format": form.digest, "header": header}
+    text = json.dumps(fields, separators=(",", ":"), default=vars).encode()
     at = _START.size + len(text)
     blob = bytearray(at + nbytes + _DIGEST_NBYTES)
     _START.pack_into(blob, 0, MAGIC, FORMAT_VERSION, len(text), nbytes)
     blob[_START.size : at] = text
     with memoryview(blob) as view:
         for array in arrays:
-            integer, word = _WORDS[array.dtype.size]
-            target = np.frombuffer(view, dtype=word, count=array.size, offset=at)
-            target[:] = np.array(mx.contiguous(array).view(integer)).ravel()
+            target = np.frombuffer(view, dtype=array.dtype, count=array.size, offset=at)
+            target.reshape(array.shape)[...] = array
             at += array.nbytes
         assert at == len(blob) - _DIGEST_NBYTES
         view[at:] = hashlib.blake2b(view[:at], digest_size=_DIGEST_NBYTES).digest()
     return blob
 
 
-def open_blob(form: BlobFormat, kind: type[Header], blob: Blob) -> tuple[Header, BlobReader]:
-    """Check a blob whose header was of the class `kind`; return that header and a reader of the arrays.
+@dataclass(frozen=True, eq=False)
+class OpenedBlob(Generic[Header]):
+    """A blob whose checksum is right.
+
+    Attributes:
+        header: as it was given to `seal_blob`; dataclasses in it are dictionaries, tuples are lists.
+        reader: of the arrays.
+    """
+
+    header: Header
+    reader: BlobReader
+    _format: str
+
+    def require_format(self, form: BlobFormat) -> None:
+        """Raise a `ForeignBlobError` unless the blob has this format."""
+        if self._format != form.digest:
+            raise ForeignBlobError("it has other layers, or another page or group size")
+
+
+def open_blob(kind: type[Header], blob: Blob) -> OpenedBlob[Header]:
+    """Check a blob whose header was of the class `kind`, but for its format.
 
     Raises:
         BlobError: it must not be used.
@@ -134,16 +155,11 @@ def open_blob(form: BlobFormat, kind: type[Header], blob: Blob) -> tuple[Header,
         raise DamagedBlobError("its checksum is wrong")
     try:
         fields = json.loads(bytes(view[_START.size : start]))
-        written = fields.pop("header")
-        if fields != json.loads(json.dumps(_described(form, kind))):
-            raise ForeignBlobError("it is of another kind, other layers, or another page or group size")
-        return kind(**written), BlobReader(view[start:end])
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        if fields["kind"] != kind.__name__:
+            raise ForeignBlobError("it is of another kind")
+        return OpenedBlob(kind(**fields["header"]), BlobReader(view[start:end]), str(fields["format"]))
+    except (ValueError, TypeError, KeyError) as error:
         raise DamagedBlobError("its header cannot be read") from error
-
-
-def _described(form: BlobFormat, kind: type) -> dict[str, Any]:
-    return {"kind": kind.__name__, "format": dataclasses.asdict(form)}
 
 
 class BlobReader:
@@ -153,15 +169,19 @@ class BlobReader:
         self._content = content
         self._at = 0
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return len(self._content)
+
     def require_nbytes(self, nbytes: int) -> None:
         """Raise a `DamagedBlobError` unless the arrays take so many bytes in all."""
         if len(self._content) != nbytes:
             raise DamagedBlobError("its arrays have other sizes than its header says")
 
-    def array(self, shape: tuple[int, ...], dtype: mx.Dtype) -> mx.array:
-        """Return the next array."""
-        _, word = _WORDS[dtype.size]
+    def words(self, shape: tuple[int, ...], dtype: mx.Dtype) -> WordArray:
+        """Return the bits of the next array where they lie."""
         count = math.prod(shape)
-        words = np.frombuffer(self._content, dtype=word, count=count, offset=self._at)
-        self._at += count * dtype.size
-        return mx.array(words.reshape(shape)).view(dtype)
+        words = np.frombuffer(self._content, dtype=word_type(dtype), count=count, offset=self._at)
+        self._at += words.nbytes
+        return words.reshape(shape)

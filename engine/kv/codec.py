@@ -6,9 +6,11 @@ than a page, are a blob of their own.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mlx.core as mx
 import numpy as np
@@ -16,31 +18,51 @@ import numpy as np
 from engine.kv.blob import (
     Blob,
     BlobFormat,
+    BlobReader,
     DamagedBlobError,
+    ForeignBlobError,
     LayerFormat,
+    OpenedBlob,
     open_blob,
     seal_blob,
 )
+from engine.kv.lineage import chain_key
 from engine.kv.page import IntArray, Page
 from engine.kv.pool import Part, packed_shapes
 from engine.kv.precision import KV_BITS, Tier
 from engine.kv.store import PageStore
+from engine.kv.words import WordArray, as_words, from_words
 
 OpenArrays = dict[int, tuple[mx.array, mx.array]]
 """The open tokens' keys and values, each `[kv_heads, tokens, dim]`, by the layer's number."""
 
+HeadBits = Sequence[Sequence[int]]
+"""Bits by layer and KV head."""
+
 
 @dataclass(frozen=True)
 class PageHeader:
-    """What a page is beside its blocks; `key_bits` and `value_bits` are by layer and KV head."""
+    """What a page is beside its blocks.
+
+    Attributes:
+        tokens: their ids.
+        positions: of these.
+        parent: the chain key of the page that it was read behind, in hexadecimal digits.
+        salt: of its sequence, in hexadecimal digits.
+        model: digest of the model, empty where the blob does not outlive the process.
+        tier: which precision it was meant to have.
+        key_bits: of all blocks of keys.
+        value_bits: of all blocks of values.
+    """
 
     tokens: Sequence[int]
     positions: Sequence[int]
+    parent: str
+    salt: str
+    model: str
     tier: str
-    heat: float
-    last_access: int
-    key_bits: Sequence[Sequence[int]]
-    value_bits: Sequence[Sequence[int]]
+    key_bits: HeadBits
+    value_bits: HeadBits
 
 
 @dataclass(frozen=True)
@@ -65,53 +87,86 @@ class _Group:
         return sum(math.prod(shape) * each.size for shape, each in zip(self.shapes, self.types, strict=True))
 
 
-def encode_page(page: Page, form: BlobFormat, store: PageStore) -> bytearray:
-    """Return a page with its tokens, positions, tier and heat."""
+Groups = dict[tuple[int, Part], list[_Group]]
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedPage:
+    """A page's blob that was checked, of which nothing is in a store yet."""
+
+    header: PageHeader
+    chain: bytes
+    reader: BlobReader
+    groups: Groups
+
+
+def encode_page(page: Page, form: BlobFormat, store: PageStore, model: str = "") -> bytearray:
+    """Return a page with its tokens, positions, tier and lineage, bound to a model."""
     header = PageHeader(
         tokens=page.tokens,
         positions=page.positions,
+        parent=page.parent.hex(),
+        salt=page.salt.hex(),
+        model=model,
         tier=page.tier.value,
-        heat=page.heat,
-        last_access=page.last_access,
         key_bits=[page.keys[layer.number].bits.tolist() for layer in form.layers],
         value_bits=[page.values[layer.number].bits.tolist() for layer in form.layers],
     )
-    nbytes = sum(group.nbytes for groups in _groups(form, header).values() for group in groups)
     arrays = (
         array
         for layer in form.layers
         for part in Part
-        for _, _, packed in store.packed_blocks(page, layer.number, part)
-        for array in packed
+        for words in store.words(page, layer.number, part)
+        for array in words
     )
-    return seal_blob(form, header, nbytes, arrays)
+    return seal_blob(form, header, _nbytes(_groups_of(form, header)), arrays)
 
 
-def decode_page(blob: Blob, form: BlobFormat, store: PageStore) -> Page:
-    """Put a page into a store of this format; every block has the bits that it had. It has no reference yet.
+def open_page(blob: Blob, form: BlobFormat, model: str = "") -> OpenedPage:
+    """Check the blob of a page of this model.
 
     Raises:
-        BlobError: the blob must not be used; the store is as it was.
+        BlobError: it must not be used.
     """
-    header, reader = open_blob(form, PageHeader, blob)
+    opened = open_blob(PageHeader, blob)
+    opened.require_format(form)
+    header = opened.header
     _require_sound(form, header)
-    groups = _groups(form, header)
-    reader.require_nbytes(sum(group.nbytes for of_part in groups.values() for group in of_part))
-
-    def blocks(layer: int, part: Part) -> Iterator[tuple[int, IntArray, list[mx.array]]]:
-        for group in groups[layer, part]:
-            arrays = [reader.array(*each) for each in zip(group.shapes, group.types, strict=True)]
-            yield group.bits, group.heads, arrays
-
-    page = Page(-1, tuple(header.tokens), tuple(header.positions), Tier(header.tier))
-    page.heat, page.last_access = header.heat, header.last_access
-    return store.adopt(page, blocks)
+    if header.model != model:
+        raise ForeignBlobError("it is of another model")
+    groups = _groups_of(form, header)
+    opened.reader.require_nbytes(_nbytes(groups))
+    return OpenedPage(header, _chain(header), opened.reader, groups)
 
 
-def encode_open(header: OpenHeader, arrays: OpenArrays, form: BlobFormat) -> bytearray:
-    """Return tokens that no page holds yet, with their keys and values."""
-    ordered = [array for layer in form.layers for array in arrays[layer.number]]
-    return seal_blob(form, header, sum(array.nbytes for array in ordered), ordered)
+def place_pages(pages: Sequence[tuple[Page, OpenedPage]], store: PageStore, num_more: int = 0) -> None:
+    """Put the blocks of pages that were outside into a store of their format, with the bits that they had.
+
+    They have no reference yet. `num_more` pages are about to follow.
+    """
+
+    def blocks(layer: int, part: Part) -> Iterator[tuple[int, list[tuple[Page, IntArray]], list[mx.array]]]:
+        owners: dict[int, list[tuple[Page, IntArray]]] = {}
+        words: dict[int, list[list[WordArray]]] = {}
+        types: dict[int, list[mx.Dtype]] = {}
+        for page, opened in pages:
+            for group in opened.groups[layer, part]:
+                arrays = [opened.reader.words(*each) for each in zip(group.shapes, group.types, strict=True)]
+                owners.setdefault(group.bits, []).append((page, group.heads))
+                words.setdefault(group.bits, []).append(arrays)
+                types[group.bits] = group.types
+        for bits, rows in words.items():
+            joined = [np.concatenate(arrays) for arrays in zip(*rows, strict=True)]
+            yield bits, owners[bits], [from_words(*each) for each in zip(joined, types[bits], strict=True)]
+
+    store.adopt([page for page, _ in pages], blocks, num_more)
+
+
+def encode_open(header: Any, arrays: OpenArrays, form: BlobFormat) -> bytearray:
+    """Return the keys and values of tokens that no page holds yet; the header says which tokens these are."""
+    ordered = [array for layer in form.layers for array in arrays[layer.number]] if arrays else []
+    words = (as_words(mx.contiguous(array)) for array in ordered)
+    return seal_blob(form, header, sum(array.nbytes for array in ordered), words)
 
 
 def decode_open(blob: Blob, form: BlobFormat) -> tuple[OpenHeader, OpenArrays]:
@@ -120,19 +175,39 @@ def decode_open(blob: Blob, form: BlobFormat) -> tuple[OpenHeader, OpenArrays]:
     Raises:
         BlobError: the blob must not be used.
     """
-    header, reader = open_blob(form, OpenHeader, blob)
-    count = len(header.tokens)
+    opened = open_blob(OpenHeader, blob)
+    return opened.header, read_open(opened, len(opened.header.tokens), form)
+
+
+def read_open(opened: OpenedBlob[Any], num_tokens: int, form: BlobFormat) -> OpenArrays:
+    """Return the keys and values of so many open tokens, which are all the arrays of a blob.
+
+    Raises:
+        BlobError: the blob must not be used.
+    """
+    opened.require_format(form)
     shapes = {
-        (layer.number, part): ((layer.num_kv_heads, count, layer.dim(part)), layer.dtype(part))
+        (layer.number, part): ((layer.num_kv_heads, num_tokens, layer.dim(part)), layer.dtype(part))
         for layer in form.layers
         for part in Part
     }
+    reader = opened.reader
     reader.require_nbytes(sum(math.prod(shape) * dtype.size for shape, dtype in shapes.values()))
     arrays = {}
     for layer in form.layers:
-        keys, values = (reader.array(*shapes[layer.number, part]) for part in Part)
+        places = [shapes[layer.number, part] for part in Part]
+        keys, values = (from_words(reader.words(*place), place[1]) for place in places)
         arrays[layer.number] = keys, values
-    return header, arrays
+    return arrays
+
+
+def _chain(header: PageHeader) -> bytes:
+    """Return the chain key, from all that it is of."""
+    try:
+        parent, salt = bytes.fromhex(header.parent), bytes.fromhex(header.salt)
+        return chain_key(parent, salt, header.positions[0], header.tokens)
+    except (ValueError, TypeError) as error:
+        raise DamagedBlobError("its header cannot be that of a page") from error
 
 
 def _require_sound(form: BlobFormat, header: PageHeader) -> None:
@@ -148,16 +223,27 @@ def _require_sound(form: BlobFormat, header: PageHeader) -> None:
         raise DamagedBlobError("its header cannot be that of a page")
 
 
-def _groups(form: BlobFormat, header: PageHeader) -> dict[tuple[int, Part], list[_Group]]:
+def _nbytes(groups: Groups) -> int:
+    return sum(group.nbytes for of_part in groups.values() for group in of_part)
+
+
+def _groups_of(form: BlobFormat, header: PageHeader) -> Groups:
     """Return the blocks of each layer's keys and values, in the order in which a store yields them."""
+    return _groups(form, *(tuple(map(tuple, bits)) for bits in (header.key_bits, header.value_bits)))
+
+
+@functools.lru_cache(maxsize=32)  # pages of a tier have the same bits
+def _groups(
+    form: BlobFormat, key_bits: tuple[tuple[int, ...], ...], value_bits: tuple[tuple[int, ...], ...]
+) -> Groups:
     groups = {}
-    for layer, *bits_of in zip(form.layers, header.key_bits, header.value_bits, strict=True):
+    for layer, *bits_of in zip(form.layers, key_bits, value_bits, strict=True):
         for part, bits in zip(Part, bits_of, strict=True):
-            groups[layer.number, part] = list(_groups_of(form, layer, part, np.array(bits)))
+            groups[layer.number, part] = list(_layer_groups(form, layer, part, np.array(bits)))
     return groups
 
 
-def _groups_of(form: BlobFormat, layer: LayerFormat, part: Part, held: IntArray) -> Iterator[_Group]:
+def _layer_groups(form: BlobFormat, layer: LayerFormat, part: Part, held: IntArray) -> Iterator[_Group]:
     for bits in np.unique(held).tolist():
         heads = np.flatnonzero(held == bits)
         blocks = packed_shapes(part, bits, layer.dim(part), form.page_tokens, form.group_size)

@@ -35,6 +35,7 @@ class EditableCache(StorableCache):
         self._table.next_position = self._table.position(length - 1) + 1 if length else 0
         self._keep(np.arange(self.num_tokens) < length)
         self._reopen()
+        self._table.break_off_behind_marks()
         self._store.defragment()
         return True
 
@@ -66,6 +67,7 @@ class EditableCache(StorableCache):
         self._require_paged("taken out of")
         index = np.arange(self.num_tokens)
         self._keep((index < start) | (index >= stop))
+        self._table.break_off()
         self._store.defragment()
 
     def gap(self, at: int) -> range:
@@ -101,6 +103,8 @@ class EditableCache(StorableCache):
         piece._keep(is_taken)
         piece._end_at_last_token()
         self._keep(~is_taken)
+        for table in (piece._table, self._table):
+            table.break_off()
         self._store.defragment()
         return piece
 
@@ -119,6 +123,7 @@ class EditableCache(StorableCache):
         head = self.fork()
         head._keep(index < at)
         self._keep(index >= at)
+        self._table.break_off()
         self._prepend(piece)
         self._prepend(head)
         self._settle()
@@ -158,6 +163,7 @@ class EditableCache(StorableCache):
         self._require_paged("put into")
         self._require_gap(at, head, start=at)
         self._keep(np.arange(self.num_tokens) >= at)
+        self._table.break_off()
         self._prepend(head)
         self._settle()
 

@@ -12,6 +12,7 @@ from mlx_lm.models.cache import make_prompt_cache
 
 from engine.context_usage import SpanUsage
 from engine.errors import OctavoError
+from engine.kv.blob import BlobFormat
 from engine.kv.heat import HeatSampler, Watcher
 from engine.kv.layer import PagedLayer
 from engine.kv.layers import make_layers, trim_to, watched
@@ -42,8 +43,10 @@ class GrowingCache:
         self._is_aside = False
         self._module = module
         self._watcher = Watcher()
-        self.layers, shapes, self.note = make_layers(module, self._watcher)
-        self._store = PageStore(shapes, spec.page_tokens, spec.group_size)
+        made = make_layers(module, self._watcher)
+        self.layers, self.note = made.caches, made.note
+        self._store = PageStore(made.shapes, spec.page_tokens, spec.group_size)
+        self._form = BlobFormat.of(self._store, made.types)
         self._begin(PageTable(self._store))
 
     def _begin(self, table: PageTable) -> None:

@@ -59,6 +59,28 @@ class Watcher:
     sample: Sample | None = None
 
 
+@dataclass(frozen=True)
+class HeatState:
+    """Where a sampler stands, as plain values.
+
+    Attributes:
+        num_decoded: tokens decoded so far.
+        num_samples: those that `caught` is the mean of.
+        caught: as the sampler's.
+        attention_pages: how many pages decode reads now.
+        sampled_layer: the layer whose attention the next decoded token samples.
+        samples: that were taken and not learned yet, the older one first, None for none: page mass, caught
+            share and most pages of each.
+    """
+
+    num_decoded: int
+    num_samples: int
+    caught: float | None
+    attention_pages: int | None
+    sampled_layer: int | None
+    samples: Sequence[tuple[Sequence[float], float, int] | None]
+
+
 class HeatSampler:
     """Samples one layer after another every few decoded tokens and learns the heat of the pages from that.
 
@@ -91,6 +113,35 @@ class HeatSampler:
         turn, rest = divmod(self.num_decoded, SAMPLE_EVERY_TOKENS)
         due = self._layers and not rest
         self._watcher.sampled_layer = self._layers[turn % len(self._layers)] if due else None
+
+    @property
+    def state(self) -> HeatState:
+        """Where it stands, to be gone on from in another process."""
+        samples = [
+            None
+            if one is None
+            else (np.array(one.page_mass).tolist(), cast(float, one.caught.item()), one.most_pages)
+            for one in (self._queued, self._watcher.sample)
+        ]
+        watcher = self._watcher
+        return HeatState(
+            self.num_decoded,
+            self._num_samples,
+            self.caught,
+            watcher.attention_pages,
+            watcher.sampled_layer,
+            samples,
+        )
+
+    def go_on_from(self, state: HeatState) -> None:
+        """Stand where another one stood that was made for the same precision."""
+        self.num_decoded, self._num_samples, self.caught = state.num_decoded, state.num_samples, state.caught
+        self._queued, self._watcher.sample = (
+            None if one is None else Sample(mx.array(list(one[0])), mx.array(one[1]), one[2])
+            for one in state.samples
+        )
+        self._watcher.attention_pages = state.attention_pages
+        self._watcher.sampled_layer = state.sampled_layer
 
     def limit(self, attention_pages: int | None, grows: bool) -> None:
         """Set the attention budget anew; one that is asked for again keeps what it has grown to."""

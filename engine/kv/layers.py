@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mlx.core as mx
@@ -33,8 +34,25 @@ _TRIAL_TOKENS = (2, 1)
 _KINDS = {RotatingKVCache: "sliding-window", ChunkedKVCache: "chunked", ArraysCache: "recurrent"}
 
 
-def make_layers(module: nn.Module, watcher: Watcher) -> tuple[list[Any], dict[int, LayerShape], str | None]:
-    """Return a cache for each layer, the shapes of the paged ones by number, and what the user should know.
+@dataclass(frozen=True, eq=False)
+class ModelLayers:
+    """What a model's layers cache.
+
+    Attributes:
+        caches: one for each layer.
+        shapes: of the paged ones, by number.
+        types: the activation types of these, of keys and of values, by number.
+        note: what the user should know, None for nothing.
+    """
+
+    caches: list[Any]
+    shapes: dict[int, LayerShape]
+    types: dict[int, tuple[mx.Dtype, ...]]
+    note: str | None
+
+
+def make_layers(module: nn.Module, watcher: Watcher) -> ModelLayers:
+    """Return a cache for each layer, and what is known of the paged ones before anything is read.
 
     Layers with full attention are paged; the others keep mlx-lm's own cache, and so do all those of latent
     attention, whose one vector for all heads is small already and bears no quantizing by channel.
@@ -48,17 +66,19 @@ def make_layers(module: nn.Module, watcher: Watcher) -> tuple[list[Any], dict[in
     if trial is None:
         gives_views = False
         trial = _try(module, gives_views) or {}
-    shapes = {number: shape for number, shape in trial.items() if gives_views or not _is_latent(shape)}
+    trial_shapes = {number: layer.shape for number, layer in trial.items() if layer.shape is not None}
+    shapes = {number: shape for number, shape in trial_shapes.items() if gives_views or not _is_latent(shape)}
     layers: list[Any] = []
     for number, layer in enumerate(make_prompt_cache(module)):
         layers.append(PagedLayer(number, watcher) if number in shapes else watched(layer, watcher))
         if number in shapes:
             layers[-1].gives_views = gives_views
-    return layers, shapes, _note(layers, trial, gives_views)
+    types = {number: tuple(array.dtype for array in trial[number].state) for number in shapes}
+    return ModelLayers(layers, shapes, types, _note(layers, trial_shapes, gives_views))
 
 
-def _try(module: nn.Module, gives_views: bool) -> dict[int, LayerShape] | None:
-    """Return the shapes of the layers that take a paged cache, None where the model's attention does not."""
+def _try(module: nn.Module, gives_views: bool) -> dict[int, PagedLayer] | None:
+    """Return the layers that took a paged cache, by number; None where the model's attention takes none."""
     layers = make_prompt_cache(module)
     paged = [
         PagedLayer(number, Watcher()) if type(layer) is KVCache else None
@@ -76,7 +96,7 @@ def _try(module: nn.Module, gives_views: bool) -> dict[int, LayerShape] | None:
     used = [layer for layer in paged if layer is not None and layer.shape is not None]
     if gives_views and any(layer.num_dispatched < len(_TRIAL_TOKENS) for layer in used):
         return None
-    return {layer.number: layer.shape for layer in used if layer.shape is not None}
+    return {layer.number: layer for layer in used}
 
 
 def _is_latent(shape: LayerShape) -> bool:

@@ -58,6 +58,7 @@ def page_infos(table: PageTable) -> list[PageInfo]:
             pinned=page in pinned,
             references=page.references,
             bits=page.held_bits().pairs,
+            is_on_disk=page not in table.store.pages,
         )
         for reference in table.references
         for page in [reference.page]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
+from engine.kv.lineage import chain_key
 from engine.kv.precision import BitsPair, Tier
 
 IntArray = npt.NDArray[np.int64]
@@ -47,6 +48,8 @@ class HeldBits:
 class Page:
     """Tokens that were sealed together. Its text never changes; its precision only goes down.
 
+    While its keys and values are outside, it has the bits that they had, and no slots.
+
     Attributes:
         number: counts the pages of a store, never used twice.
         tokens: the token ids, at most a page's worth.
@@ -59,6 +62,9 @@ class Page:
         last_access: the decoded token, counted by the cache, at which it last got a share of note.
         references: how many places in page tables refer to it.
         num_lowered: how often a block of it lost bits.
+        parent: the chain key of the page that it was read behind, empty for the first one.
+        salt: of its sequence when it was sealed, empty for one that was unbroken.
+        path: the bits that its blocks had one after another, each as in `HeldBits.array`.
     """
 
     number: int
@@ -72,7 +78,21 @@ class Page:
     last_access: int = 0
     references: int = 0
     num_lowered: int = 0
+    parent: bytes = b""
+    salt: bytes = b""
+    path: list[IntArray] = field(default_factory=list)
     _bits: tuple[int, HeldBits] | None = None
+
+    @cached_property
+    def chain(self) -> bytes:
+        """Its chain key."""
+        return chain_key(self.parent, self.salt, self.positions[0], self.tokens)
+
+    def note_bits(self) -> None:
+        """Take note of the bits that its blocks have now."""
+        bits = self.held_bits().array
+        if not self.path or not np.array_equal(self.path[-1], bits):
+            self.path.append(bits)
 
     def held_bits(self) -> HeldBits:
         """Return the bits of all blocks; taken anew only after some have changed."""

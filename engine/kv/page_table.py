@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from engine.kv.lineage import new_salt
 from engine.kv.page import BoolArray, Page, still_marked
 from engine.kv.store import PageStore
 
@@ -41,7 +42,7 @@ class PageTable:
     """References to pages, oldest first, then the open tokens that no page holds yet.
 
     Plain bookkeeping without arrays: the layers hold the open tokens' keys and values. Every reference is
-    counted in the store, which frees a page with its last one.
+    counted in the store, which frees a page with its last one, save while the pages are let go.
 
     Attributes:
         references: the pages, in the order of the text. Replaced, never changed in place.
@@ -52,6 +53,7 @@ class PageTable:
         pinned_text: the positions of tokens that are pinned for what they say.
         next_position: where the next token goes; dropped tokens leave their positions unused.
         version: changes with `references`.
+        salt: of the pages that are sealed next; empty while the sequence is unbroken. See `lineage`.
     """
 
     def __init__(self, store: PageStore) -> None:
@@ -64,13 +66,16 @@ class PageTable:
         self.num_sealed = 0
         self.next_position = 0
         self.version = 0
+        self.salt = b""
+        self._is_holding = True
 
     def __del__(self) -> None:
         """Hand over the pages of a sequence that is dropped without being closed, which others may share.
 
         The store releases them when it next changes; here it may be in the middle of something.
         """
-        self.store.abandoned.extend(reference.page for reference in self.references)
+        if self._is_holding:
+            self.store.abandoned.extend(reference.page for reference in self.references)
 
     @property
     def tokens(self) -> list[int]:
@@ -122,6 +127,8 @@ class PageTable:
     def add_page(self, page: Page) -> None:
         """Refer to a page that holds the first of the open tokens, which are open no longer."""
         count = len(page.tokens)
+        page.parent = self.references[-1].page.chain if self.references else b""
+        page.salt = self.salt
         self.set_references((*self.references, PageReference(page, np.ones(count, dtype=np.bool_))))
         del self.open_tokens[:count], self.open_positions[:count]
 
@@ -131,13 +138,42 @@ class PageTable:
         References to the same page that have nothing between them any more become one.
         """
         references = _joined(references)
-        for reference in references:
-            self.store.retain(reference.page)
-        for reference in self.references:
-            self.store.release(reference.page)
+        if self._is_holding:
+            for reference in references:
+                self.store.retain(reference.page)
+            for reference in self.references:
+                self.store.release(reference.page)
         self.references = references
         self.num_sealed = sum(reference.num_tokens for reference in references)
         self.version += 1
+
+    def let_go(self) -> None:
+        """Give the pages up and go on to refer to them: their keys and values are outside."""
+        self._is_holding = False
+        for reference in self.references:
+            self.store.release(reference.page)
+        self.version += 1
+
+    def hold(self) -> None:
+        """Count the references again: the pages are all there."""
+        self._is_holding = True
+        for reference in self.references:
+            self.store.retain(reference.page)
+        self.version += 1
+
+    def break_off(self) -> None:
+        """Tell what is read from now on apart from all other text, as what it reads behind was edited."""
+        self.salt = new_salt()
+
+    def break_off_behind_marks(self) -> None:
+        """Do so where the last page, behind which the next tokens are read, has lost some of its own.
+
+        With no token left at all, nothing was edited.
+        """
+        if not self.references and not self.open_tokens:
+            self.salt = b""
+        elif self.references and not self.references[-1].valid.all():
+            self.break_off()
 
     def keep(self, kept: BoolArray) -> BoolArray:
         """Keep the tokens that are marked, `[len(tokens)]`, and return the marks of the open ones.
@@ -189,6 +225,7 @@ class PageTable:
     def fork(self) -> PageTable:
         """Return a table of its own that shares all pages."""
         other = PageTable(self.store)
+        other.salt, other._is_holding = self.salt, self._is_holding
         other.set_references(self.references)
         other.open_tokens = list(self.open_tokens)
         other.open_positions = list(self.open_positions)

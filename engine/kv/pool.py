@@ -18,6 +18,7 @@ from engine.kv.bounds import KeyBounds
 from engine.kv.page import IntArray
 from engine.kv.precision import padded_dim, value_group
 from engine.kv.room import pool_growth
+from engine.kv.words import WordArray, as_words
 
 BATCH_BLOCKS = 64
 """Blocks that are unpacked at a time where many are gone through."""
@@ -89,12 +90,17 @@ class SlotPool:
         """Store blocks, `[blocks, rows, columns]` in the activation type, and return their slots."""
         return self.put_packed(self._encode(blocks))
 
-    def put_packed(self, encoded: Sequence[mx.array]) -> list[int]:
-        """Store blocks as `packed` gives them and return their slots."""
+    def put_packed(self, encoded: Sequence[mx.array], num_more: int = 0) -> list[int]:
+        """Store blocks as `packed` gives them and return their slots.
+
+        Where `num_more` are about to follow, the pool at most doubles for them, so that it grows few times.
+        """
         num_blocks = encoded[0].shape[0]
         missing = num_blocks - len(self._free)
         if missing > 0:
-            self._grow(max(missing, self.growth), encoded)
+            self._grow(
+                max(missing, self.growth, missing + min(num_more, self._num_slots + num_blocks)), encoded
+            )
         slots = [self._free.pop() for _ in range(num_blocks)]
         index = mx.array(slots)
         for array, new in zip(self.arrays, encoded, strict=True):
@@ -105,6 +111,10 @@ class SlotPool:
     def packed(self, slots: mx.array) -> tuple[mx.array, ...]:
         """Return blocks as they lie, shaped as `arrays`."""
         return tuple(array[slots] for array in self.arrays)
+
+    def words(self, slots: IntArray) -> tuple[WordArray, ...]:
+        """Return the bits of blocks as they lie, shaped as `arrays`."""
+        return tuple(as_words(array)[slots] for array in self.arrays)
 
     def get(self, slots: mx.array) -> mx.array:
         """Return blocks in the activation type: `[*slots.shape, rows, columns]`, for slots of any shape."""

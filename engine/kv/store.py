@@ -12,17 +12,16 @@ import numpy as np
 from engine.kv.page import Blocks, IntArray, Page
 from engine.kv.pool import BATCH_BLOCKS, Part, SlotPool
 from engine.kv.precision import KV_BITS, KVSpec, LayerShape, Tier
+from engine.kv.words import WordArray
 
 LayerArrays = Callable[[int], tuple[mx.array, mx.array]]
 """Gives a layer's keys `[kv_heads, head_dim, page_tokens]` and values `[kv_heads, page_tokens, head_dim]`."""
 
-PackedBlocks = Callable[[int, Part], Iterable[tuple[int, IntArray, Sequence[mx.array]]]]
-"""Gives a layer's keys or values by precision: bits, the KV heads that have them, and their blocks as a pool
-has them."""
-
-
-def _go_on() -> None:
-    """Be no reason to stop."""
+PackedBlocks = Callable[
+    [int, Part], Iterable[tuple[int, Sequence[tuple[Page, IntArray]], Sequence[mx.array]]]
+]
+"""Gives a layer's keys or values by precision: bits, the pages and the KV heads of these that have them, and
+their blocks as a pool has them."""
 
 
 class PageStore:
@@ -48,6 +47,10 @@ class PageStore:
         self._spec: KVSpec | None = None
         self._bits_of: dict[tuple[Tier, int], dict[Part, IntArray]] = {}
         self._numbers = itertools.count()
+
+    def new_number(self) -> int:
+        """Return the number of a page that is about to be."""
+        return next(self._numbers)
 
     def pool(self, layer: int, part: Part, bits: int) -> SlotPool:
         """Return the pool of a layer's keys or values at one precision; a new one is empty."""
@@ -76,57 +79,51 @@ class PageStore:
             spec: what bits that means.
         """
         self._release_abandoned()
-        page = Page(next(self._numbers), tuple(tokens), tuple(positions), tier)
+        page = Page(self.new_number(), tuple(tokens), tuple(positions), tier)
         for layer in self.shapes:
             for part, array in zip(Part, arrays(layer), strict=True):
                 bits = self._bits(spec, tier, layer)[part].copy()
                 _of_part(page, part)[layer] = Blocks(bits, self._put(layer, part, bits, array))
                 page.nbytes += sum(self.pool(layer, part, each).block_nbytes for each in bits.tolist())
             self._keep_bounds(layer, [page], spec)
+        page.note_bits()
         self.pages.add(page)
         self.version += 1
         return page
 
-    def adopt(self, page: Page, blocks: PackedBlocks) -> Page:
-        """Store the blocks of a page that was taken out of a store of the same shapes, as they were there.
+    def adopt(self, pages: Sequence[Page], blocks: PackedBlocks, num_more: int = 0) -> None:
+        """Store the blocks of pages that were outside, as they were in a store of the same shapes.
 
         Args:
-            page: without blocks. It gets a number of this store.
-            blocks: gives what `packed_blocks` gave.
-
-        Returns: the page, which has no reference yet.
+            pages: they have no reference here yet.
+            blocks: gives what `words` gave of them.
+            num_more: pages that are about to follow.
         """
         self._release_abandoned()
-        page.number = next(self._numbers)
+        for page in pages:
+            page.nbytes = 0
+            page.num_lowered += 1
         for layer, shape in self.shapes.items():
             for part in Part:
-                held = Blocks(*np.zeros((2, shape.num_kv_heads), dtype=np.int64))
-                for bits, heads, packed in blocks(layer, part):
+                for bits, owners, packed in blocks(layer, part):
                     pool = self.pool(layer, part, bits)
-                    held.bits[heads], held.slots[heads] = bits, pool.put_packed(packed)
-                    page.nbytes += len(heads) * pool.block_nbytes
-                _of_part(page, part)[layer] = held
-        self.pages.add(page)
+                    slots = np.array(pool.put_packed(packed, num_more * shape.num_kv_heads))
+                    for page, heads in owners:
+                        held = _of_part(page, part)[layer]
+                        held.bits[heads], held.slots[heads] = bits, slots[: len(heads)]
+                        page.nbytes += len(heads) * pool.block_nbytes
+                        slots = slots[len(heads) :]
+        self.pages.update(pages)
         self.version += 1
-        return page
 
-    def packed_blocks(
-        self, page: Page, layer: int, part: Part
-    ) -> Iterator[tuple[int, IntArray, tuple[mx.array, ...]]]:
-        """Yield each precision of a page's keys or values in a layer, its KV heads and their blocks."""
+    def words(self, page: Page, layer: int, part: Part) -> Iterator[tuple[WordArray, ...]]:
+        """Yield the bits of each precision's blocks of a page's keys or values, the fewest bits first."""
         held = _of_part(page, part)[layer]
         for bits, heads in _by_bits(held.bits):
-            yield bits, heads, self.pool(layer, part, bits).packed(mx.array(held.slots[heads]))
-
-    def activation_types(self, page: Page, layer: int) -> tuple[mx.Dtype, mx.Dtype]:
-        """Return the types that keys and values have in this layer where they are not packed."""
-        keys, values = (
-            self.pool(layer, part, int(_of_part(page, part)[layer].bits[0])).activation_type for part in Part
-        )
-        return keys, values
+            yield self.pool(layer, part, bits).words(held.slots[heads])
 
     def lower_all(
-        self, moves: Sequence[tuple[Page, Tier]], spec: KVSpec, check: Callable[[], None] = _go_on
+        self, moves: Sequence[tuple[Page, Tier]], spec: KVSpec, check: Callable[[], None] = lambda: None
     ) -> None:
         """Bring pages down to their tiers and to the bits of these, one layer after another.
 
@@ -142,15 +139,40 @@ class PageStore:
         for page, tier in moves:
             page.tier = max(page.tier, tier, key=list(Tier).index)
         pages = list(dict.fromkeys(page for page, _ in moves))
-        for layer in self.shapes if pages else ():
-            version = self.version
-            for part in Part:
-                self._lower_part(layer, part, pages, spec)
-                self._shrink(layer, part)
-            self._keep_bounds(layer, pages, spec)
-            if self.version != version:
-                mx.clear_cache()
-            check()
+        try:
+            for layer in self.shapes if pages else ():
+                self._lower_layer(layer, pages, spec)
+                check()
+        finally:
+            for page in pages:
+                page.note_bits()
+
+    def lower_to(self, pages: Sequence[Page], bits: Sequence[IntArray]) -> None:
+        """Bring blocks that have more bits down to these, given for each page as in `HeldBits.array`.
+
+        The room that this leaves is not given back, as more pages are about to come.
+        """
+        start = 0
+        for layer, shape in self.shapes.items():
+            stop = start + shape.num_kv_heads
+            for row, part in enumerate(Part):
+                self._lower_part(layer, part, pages, np.stack([each[row, start:stop] for each in bits]))
+            start = stop
+
+    def tier_bits(self, spec: KVSpec, tier: Tier) -> IntArray:
+        """Return the bits that a tier means, as in `HeldBits.array`."""
+        parts = [self._bits(spec, tier, layer) for layer in self.shapes]
+        return np.stack([np.concatenate([bits[part] for bits in parts]) for part in Part])
+
+    def _lower_layer(self, layer: int, pages: Sequence[Page], spec: KVSpec) -> None:
+        version = self.version
+        for part in Part:
+            wanted = {tier: self._bits(spec, tier, layer)[part] for tier in Tier}
+            self._lower_part(layer, part, pages, np.stack([wanted[page.tier] for page in pages]))
+            self._shrink(layer, part)
+        self._keep_bounds(layer, pages, spec)
+        if self.version != version:
+            mx.clear_cache()
 
     def retain(self, page: Page) -> None:
         """Count one more reference."""
@@ -166,6 +188,7 @@ class PageStore:
                 blocks = _of_part(page, part)[layer]
                 for bits, heads in _by_bits(blocks.bits):
                     self.pool(layer, part, bits).free(blocks.slots[heads].tolist())
+                blocks.slots[:] = -1
         self.pages.remove(page)
         self.version += 1
 
@@ -215,10 +238,8 @@ class PageStore:
         order = np.argsort(np.concatenate([heads for _, heads in groups]))
         return mx.concatenate(read)[mx.array(order)]
 
-    def _lower_part(self, layer: int, part: Part, pages: Sequence[Page], spec: KVSpec) -> None:
-        """Lower all blocks of pages that have more bits than their tiers give them."""
-        wanted = {tier: self._bits(spec, tier, layer)[part] for tier in Tier}
-        new = np.stack([wanted[page.tier] for page in pages])
+    def _lower_part(self, layer: int, part: Part, pages: Sequence[Page], new: IntArray) -> None:
+        """Lower all blocks of pages that have more bits than `new`, `[pages, kv_heads]`, gives them."""
         old = np.stack([_of_part(page, part)[layer].bits for page in pages])
         changes = np.unique(np.stack([old, new])[:, new < old], axis=1)
         for source, target in changes.T.tolist():

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.kv.blob import BlobError, BlobFormat, DamagedBlobError, ForeignBlobError
-from engine.kv.codec import OpenHeader, decode_open, decode_page, encode_open, encode_page
-from engine.kv.page import Page
+from engine.kv.codec import OpenHeader, decode_open, encode_open, encode_page, open_page, place_pages
+from engine.kv.page import Blocks, Page
 from engine.kv.pool import Part
 from engine.kv.precision import KV_BITS, KVSpec, LayerShape, Tier
 from engine.kv.store import PageStore
@@ -36,13 +36,27 @@ def sealed_page(store: PageStore, spec: KVSpec, dtype: mx.Dtype, tier: Tier = Ti
         return mx.array(keys).astype(dtype), mx.array(values).astype(dtype)
 
     page = store.seal(range(7, 57), range(100, 150), arrays, tier, spec)
-    page.heat, page.last_access = 0.1 + 0.2, 12
+    page.parent, page.salt = bytes(range(32)), bytes(range(16))
     store.retain(page)
     return page
 
 
-def format_of(store: PageStore, page: Page) -> BlobFormat:
-    return BlobFormat.of(store, {layer: store.activation_types(page, layer) for layer in store.shapes})
+def format_of(store: PageStore, dtype: mx.Dtype = mx.float32) -> BlobFormat:
+    return BlobFormat.of(store, dict.fromkeys(store.shapes, (dtype, dtype)))
+
+
+def decode_page(blob: bytes | bytearray, form: BlobFormat, store: PageStore, model: str = "") -> Page:
+    """Put the page of a blob into a store, as a new one without a reference."""
+    opened = open_page(blob, form, model)
+    header = opened.header
+    page = Page(store.new_number(), tuple(header.tokens), tuple(header.positions), Tier(header.tier))
+    page.parent, page.salt = bytes.fromhex(header.parent), bytes.fromhex(header.salt)
+    for layer in form.layers:
+        for of_part in (page.keys, page.values):
+            of_part[layer.number] = Blocks(*np.full((2, layer.num_kv_heads), -1))
+    place_pages([(page, opened)], store)
+    assert page.chain == opened.chain
+    return page
 
 
 def words(array: mx.array) -> np.ndarray:
@@ -55,9 +69,9 @@ def blocks(store: PageStore, page: Page) -> list[np.ndarray]:
     return [
         words(array)
         for layer in store.shapes
-        for part in Part
-        for _, _, packed in store.packed_blocks(page, layer, part)
-        for array in packed
+        for part, held in zip(Part, (page.keys[layer], page.values[layer]), strict=True)
+        for bits in np.unique(held.bits).tolist()
+        for array in store.pool(layer, part, bits).packed(mx.array(held.slots[held.bits == bits]))
     ]
 
 
@@ -67,7 +81,7 @@ def test_a_page_comes_back_bit_for_bit(bits: int | str, dtype: mx.Dtype) -> None
     spec = MIXED if bits == str(MIXED) else KVSpec.parse(f"{bits}; page=64, group=32")
     store, other = store_of(spec, *SHAPES), store_of(spec, *SHAPES)
     page = sealed_page(store, spec, dtype)
-    form = format_of(store, page)
+    form = format_of(store, dtype)
     back = decode_page(encode_page(page, form, store), form, other)
     assert [bits_of(back, layer) for layer in (0, 1)] == [bits_of(page, layer) for layer in (0, 1)]
     for one, two in zip(blocks(store, page), blocks(other, back), strict=True):
@@ -76,7 +90,7 @@ def test_a_page_comes_back_bit_for_bit(bits: int | str, dtype: mx.Dtype) -> None
         for one, two in zip(store.read(page, layer), other.read(back, layer), strict=True):
             assert one.dtype == two.dtype == dtype
             assert np.array_equal(words(one), words(two))
-    known = ("tokens", "positions", "tier", "heat", "last_access", "nbytes", "references")
+    known = ("tokens", "positions", "tier", "parent", "salt", "chain", "nbytes", "references")
     other.retain(back)
     assert [getattr(back, name) for name in known] == [getattr(page, name) for name in known]
 
@@ -86,7 +100,7 @@ def test_numbers_that_equal_nothing_come_back_too() -> None:
     store, other = store_of(spec, LayerShape(1, 32, 32)), store_of(spec, LayerShape(1, 32, 32))
     odd = mx.broadcast_to(mx.array([float("nan"), float("-inf"), -0.0, 1e-40] * 16), (1, 32, 64))
     page = store.seal(range(64), range(64), lambda _: (odd, odd.swapaxes(1, 2)), Tier.HOT, spec)
-    form = format_of(store, page)
+    form = format_of(store)
     back = decode_page(encode_page(page, form, store), form, other)
     for one, two in zip(blocks(store, page), blocks(other, back), strict=True):
         assert np.array_equal(one, two)
@@ -98,13 +112,13 @@ def test_a_blob_is_hardly_larger_than_its_page(bits: int) -> None:
     spec = KVSpec.parse(f"{bits}")
     store = store_of(spec, *[LayerShape(3, 64, 64)] * 30)
     page = sealed_page(store, spec, mx.float32)
-    assert page.nbytes < len(encode_page(page, format_of(store, page), store)) <= 1.05 * page.nbytes
+    assert page.nbytes < len(encode_page(page, format_of(store), store)) <= 1.05 * page.nbytes
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 def test_open_tokens_come_back_bit_for_bit(dtype: mx.Dtype) -> None:
     store = store_of(MIXED, *SHAPES)
-    form = format_of(store, sealed_page(store, MIXED, dtype))
+    form = format_of(store, dtype)
     arrays = {}
     for layer, shape in enumerate(SHAPES):
         keys, values = (mx.array(array).astype(dtype) for array in random_kv(shape, 64, layer))
@@ -124,7 +138,7 @@ def test_open_tokens_come_back_bit_for_bit(dtype: mx.Dtype) -> None:
 def good() -> tuple[PageStore, Page, BlobFormat, bytes]:
     store = store_of(MIXED, *SHAPES)
     page = sealed_page(store, MIXED, mx.float32)
-    form = format_of(store, page)
+    form = format_of(store)
     return store, page, form, bytes(encode_page(page, form, store))
 
 
