@@ -83,7 +83,9 @@ class EngineThread(EngineSignals):
         self._worker.put(Priority.CONTROL, self._worker.unload, is_stoppable=False)
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings) -> None:
-        """Answer the message `leaf_id`."""
+        """Answer the message `leaf_id`; what is read may be kept, also where that was deleted before."""
+        if self._stored is not None:
+            self._stored.allow(conversation_id)
         self._worker.wanted_kv = settings.kv
         self._worker.put(
             Priority.USER, lambda cancel: self._worker.reply(conversation_id, leaf_id, settings, cancel)

@@ -34,6 +34,7 @@ from ui.models.controller import ModelController
 from ui.notifications import Notifications
 from ui.outside import Outside
 from ui.pane_folding import PaneFolding
+from ui.prefixes.controller import PrefixController
 from ui.profiles.current import CurrentProfile
 from ui.profiles.menu import ProfileMenu
 from ui.stored_settings import StoredSettings
@@ -54,6 +55,7 @@ class MainWindow(QMainWindow):
         profile: the profile of the open conversation.
         precision: the KV precision on its way to the engine, and what the engine holds.
         panels: what the right pane shows.
+        prefixes: shows what is kept on disk.
 
     Signals:
         closing: the window is about to save and end everything.
@@ -99,6 +101,7 @@ class MainWindow(QMainWindow):
         self.panels = InspectorController(
             self.inspector, self.chat, self.precision, engine, self.profile, settings, notifications, self
         )
+        self.prefixes = PrefixController(stored, store, settings, self)
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
         EngineNotices(engine, notifications, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -179,6 +182,7 @@ class MainWindow(QMainWindow):
             choose_model=self.models.choose,
             eject=self.models.eject,
             stop=self._stop,
+            prefix_cache=self.prefixes.show,
             settings=self._go_to_settings,
             set_look=self._look.choose,
             profiles=ProfileMenu(self.profile, "&Profile", self),
@@ -195,6 +199,7 @@ class MainWindow(QMainWindow):
         )
         self.conversations.opened.connect(self.chat.switcher.open)
         self.conversations.chosen.connect(self.composer.setFocus)
+        self.prefixes.open_requested.connect(self.chat.switcher.open)
         self.conversations.new_requested.connect(self.chat.switcher.new)
         self.deletion.changed.connect(self._refresh)
         self.chat.list_changed.connect(self.conversations.refresh)

@@ -26,6 +26,7 @@ class Commands:
     choose_model: Callable[[], None]
     eject: Callable[[], None]
     stop: Callable[[], None]
+    prefix_cache: Callable[[], None]
     settings: Callable[[], None]
     set_look: Callable[[str], None]
     profiles: QMenu
@@ -65,6 +66,8 @@ def build_menus(window: QMainWindow, commands: Commands) -> Menus:
     _add(model, "&Choose a model…", commands.choose_model, QKeySequence("Ctrl+L"))
     eject = _add(model, "&Eject", commands.eject)
     stop = _add(model, "&Stop", commands.stop, QKeySequence("Esc"))
+    model.addSeparator()
+    _add(model, "&Prefix cache…", commands.prefix_cache)
     bar.addMenu(commands.profiles)
     view = bar.addMenu("&View")
     left_pane = _toggle(view, "&Conversations", "Ctrl+B")

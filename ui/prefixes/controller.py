@@ -76,8 +76,6 @@ class PrefixController(QObject):
             for row in rows:
                 for conversation_id in row.conversation_ids:
                     service.delete(conversation_id)
-                    if row.is_conversation:  # it stays, and may be kept again
-                        service.allow(conversation_id)
 
         self._watch.change(delete)
 

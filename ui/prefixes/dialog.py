@@ -102,7 +102,9 @@ class PrefixDialog(QDialog):
         self.pin_button.setMinimumWidth(self.pin_button.sizeHint().width())  # so that none beside it moves
         self.pin_button.setToolTip("When room is needed, what is pinned goes last")
         self.delete_button = _button("Delete", self._delete)
-        self.delete_button.setToolTip("Deletes what is kept on disk; the conversation itself stays")
+        self.delete_button.setToolTip(
+            "Deletes what is kept on disk until the conversation goes on; the conversation itself stays"
+        )
         self.clear_button = _button("Clear all…", self._clear)
         self.clear_button.setProperty("kind", "danger")
 

@@ -13,6 +13,8 @@ from engine.cancel import CancelToken
 from ui.background import BackgroundJob, Report
 
 _PAUSE_MS = 1000
+_WAIT_S = 2.0
+"""A change is waited for so long; one that takes longer shows with a later reading."""
 Change = Callable[[PrefixService], None]
 
 
@@ -71,12 +73,10 @@ class PrefixWatch(QObject):
         service = self._service
 
         def work(_cancel: CancelToken, _report: Report) -> PrefixReading:
-            try:
-                if change is not None:
-                    change(service)
-                return PrefixReading(service.figures(), service.entries())
-            finally:
-                service.leave()
+            if change is not None:
+                change(service)
+                service.flush(_WAIT_S)  # else what is read would be as before
+            return PrefixReading(service.figures(), service.entries())
 
         job = BackgroundJob(work)
         job.failed.connect(self.failed)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
+from app.store.errors import StoreError, store_errors
 from app.store.prefixes.counts import PrefixCounts
 from app.store.prefixes.database import PrefixDatabase
 from app.store.prefixes.digests import ModelDigests
@@ -69,6 +70,8 @@ class PrefixService(PrefixStore):
         self._digests = ModelDigests(self._remembered, self._remember)
         self._reader = PrefixReader(path, self._problems, self._counts)
         self._finder = PrefixFinder(self._reader, self._waiting, self._counts)
+        self._used: set[tuple[int, str]] = set()
+        """Sequences that were noted as used: once is enough, as each reply saves them again."""
 
     # For the window and the terminal, from any thread; none waits for the thread that writes.
 
@@ -92,10 +95,11 @@ class PrefixService(PrefixStore):
             lambda database: (Housekeeping(database).num_pages(), database.written_today()),
             (0, self._writer.written_today_nbytes),
         )
+        nbytes, most = self._sizes()
         return PrefixFigures(
             num_pages=num_pages,
-            nbytes=taken_nbytes(self.path),
-            most_nbytes=most_nbytes(self.path, self._settings.most_nbytes),
+            nbytes=nbytes,
+            most_nbytes=most,
             written_today_nbytes=written,
             most_written_nbytes=self._settings.most_written_nbytes,
             waiting_nbytes=self._waiting.nbytes,
@@ -126,8 +130,8 @@ class PrefixService(PrefixStore):
 
     def allow(self, conversation_id: int) -> None:
         """Let a conversation be kept again: its deletion was undone, or only what is kept was deleted."""
-        self._waiting.allow(conversation_id)
-        self._counts.add(losses=1)
+        if self._waiting.allow(conversation_id):
+            self._counts.add(losses=1)
 
     def clear(self) -> None:
         """Delete all that is kept, also what waits to be written; what is put from now on is kept."""
@@ -186,7 +190,11 @@ class PrefixService(PrefixStore):
 
     def find_sequence(self, conversation_id: int, model: str) -> StoredSequence | None:
         """Return what is kept of a conversation that this model read."""
-        return self._finder.find_sequence(conversation_id, model)
+        found = self._finder.find_sequence(conversation_id, model)
+        if found is not None and (conversation_id, model) not in self._used:
+            self._used.add((conversation_id, model))
+            self._order(where_it_exists(lambda database: database.touch_sequence(conversation_id, model)))
+        return found
 
     def is_of_other_model(self, conversation_id: int, model: str) -> bool:
         """Return whether only another model's pages are kept of a conversation."""
@@ -242,6 +250,14 @@ class PrefixService(PrefixStore):
                 self._writer.written_today_nbytes + WRITTEN_TWICE * self._waiting.nbytes
             )
         )
+
+    def _sizes(self) -> tuple[int, int]:
+        """Return what the file takes and may take; nothing where nobody can look at it."""
+        try:
+            with store_errors(self.path):
+                return taken_nbytes(self.path), most_nbytes(self.path, self._settings.most_nbytes)
+        except StoreError:
+            return 0, 0
 
     def _is_day_full(self, nbytes: int) -> bool:
         return nbytes >= self._settings.most_written_nbytes

@@ -120,10 +120,12 @@ class Waiting:
             self._drop(lambda write: write.conversation_id == conversation_id, self._owners(conversation_id))
             self.order(order)
 
-    def allow(self, conversation_id: int) -> None:
-        """Take writes of a conversation again that was deleted."""
+    def allow(self, conversation_id: int) -> bool:
+        """Take writes of a conversation again; return whether it was deleted."""
         with self._changed:
+            was_deleted = conversation_id in self._deleted
             self._deleted.discard(conversation_id)
+        return was_deleted
 
     def drop_page(self, key: bytes) -> None:
         """Drop a page that waits."""
