@@ -25,7 +25,7 @@ MODES = {
     SaveMode.DOCUMENTS: "System prompts and documents are kept, no word of a message.",
     SaveMode.EVERYTHING: "Everything that is read is kept.",
 }
-NO_CONVERSATION = "(no conversation: read by `octavo ask`, or its beginning only)"
+NO_CONVERSATION = "(no conversation: read by `octavo ask`)"
 
 
 @click.command()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,7 @@ from engine.admission import (
     SmallerModel,
 )
 from engine.backend import Backend
+from engine.events import Finished, GenerationStats, StopReason
 from engine.guard import GuardAction, GuardStep
 from engine.kv.precision import KVSpec
 from tests.engine.folders import write_folder
@@ -76,6 +79,47 @@ def test_json_tells_every_event_and_the_document_is_read(
     assert usage["caught"] is None
     assert figures["completion_tokens"] == 4 and figures["stop_reason"] == "length"
     assert figures["prompt_tokens"] > 20 * 4  # four words a sentence, none shorter than a token
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["everything", "documents", "never"])
+def test_a_document_that_was_read_once_is_not_read_again_unless_nothing_may_be_kept(
+    octavo_home: Path, tmp_path: Path, mode: str
+) -> None:
+    folder = write_folder(tmp_path / "tiny", eos_token_id=999, max_position_embeddings=2048)
+    octavo_home.mkdir()
+    (octavo_home / "settings.toml").write_text(f'[prefixes]\nmode = "{mode}"\n')
+    paper = tmp_path / "paper.txt"
+    paper.write_text("Owls hunt at night. They sleep in old barns by day. " * 20)
+    asked = (QUESTION, "--file", str(paper), "--kv", "8; page=64", "--max-tokens", "4", "--json")
+    first, second = ([json.loads(line) for line in ask(folder, *asked).stdout.splitlines()] for _ in range(2))
+    assert first[-1]["reused_tokens"] == 0
+    reused, total = second[-1]["reused_tokens"], second[-1]["prompt_tokens"]
+    if mode == "never":
+        assert reused == 0 and not (octavo_home / "prefixes.db").exists()
+    else:
+        # Tokens are bytes: the document's whole pages, and with the words of the question one or two more.
+        assert total - 64 * (1 if mode == "everything" else 3) <= reused < total
+    said = [[event["token_id"] for event in told if event["event"] == "token"] for told in (first, second)]
+    assert said[0] == said[1]
+
+
+def test_what_was_reused_is_told_with_the_reason_where_it_is_not_all(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    stats = dataclasses.replace(
+        GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.END), prompt_tokens=6031, prefill_tps=80.0
+    )
+    TextOutput().show(Finished(stats))
+    told = capsys.readouterr().err
+    assert "reused" not in told and told.startswith("[6,031 tokens read at 80/s")
+    stats = dataclasses.replace(stats, reused_tokens=6012)
+    TextOutput().show(Finished(stats))
+    told = capsys.readouterr().err
+    assert "[reused 6,012 of 6,031 tokens]" in told and told.startswith("[19 tokens read at 80/s")
+    TextOutput().show(Finished(dataclasses.replace(stats, reread_note="A page was damaged.")))
+    assert "[reused 6,012 of 6,031 tokens. A page was damaged]" in capsys.readouterr().err
 
 
 @pytest.mark.slow
