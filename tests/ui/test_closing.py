@@ -28,7 +28,8 @@ class Slow:
     def __init__(self) -> None:
         self.was_left = False
 
-    def unload(self, cancel: CancelToken) -> None:
+    def unload(self, cancel: CancelToken | None = None) -> None:
+        assert cancel is not None
         self.was_left = cancel.wait(WAIT_S)
 
 
