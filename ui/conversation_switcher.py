@@ -60,6 +60,11 @@ class ConversationSwitcher(QObject):
         else:
             self.new()
 
+    def open_busy(self) -> None:
+        """Show the conversation in which a reply is being written, if there is one."""
+        if self._stream.conversation_id is not None:
+            self.open(self._stream.conversation_id)
+
     def new(self) -> None:
         """Show an empty conversation: one that is still unused, or a new one."""
         self._session.save_draft()

@@ -208,7 +208,7 @@ class MainWindow(QMainWindow):
         self.chat.changed.connect(self._refresh)
         self.composer.attach_requested.connect(self._attach)
         self.busy_bar.stop_requested.connect(self.chat.stream.stop)
-        self.busy_bar.show_requested.connect(self._show_busy)
+        self.busy_bar.show_requested.connect(self.chat.switcher.open_busy)
         self.top_bar.model_clicked.connect(self.models.choose)
         self.top_bar.eject_clicked.connect(self.models.eject)
         self.top_bar.stop_clicked.connect(self.models.stop_loading)
@@ -265,10 +265,6 @@ class MainWindow(QMainWindow):
         if state is EngineState.LOADING:
             self.top_bar.set_progress(None)
         self._refresh()
-
-    def _show_busy(self) -> None:
-        if self.chat.stream.conversation_id is not None:
-            self.chat.switcher.open(self.chat.stream.conversation_id)
 
     def _stop(self) -> None:
         self.models.stop_loading()
