@@ -12,6 +12,10 @@ EVICTED = "A part of what was kept on disk had made room for other pages"
 DAMAGED = "A part of what was kept on disk was damaged"
 OTHER_MODEL = "What is kept on disk was read by another model"
 OTHER_PAGES = "The pages of the KV cache have another size now"
+NOT_THERE = "Nothing of this conversation was in memory or on disk"
+ONLY_DOCUMENTS = "Only system prompts and documents are kept on disk"
+NOTHING_KEPT = "Nothing is kept on disk"
+MODEL_UNKNOWN = "The files of the model were still being checked"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from engine.extending import same_pages
 from engine.held import HeldSequences
 from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
-from engine.lost_text import OTHER_MODEL, OTHER_PAGES, LostText, answered_tokens
+from engine.lost_text import OTHER_PAGES, LostText, answered_tokens
 from engine.model import Model
 from engine.prefixes.stored_context import StoredContext
 from engine.reply_room import Admitted, ReplyRoom
@@ -93,7 +93,7 @@ class ContextFinder:
         return held.aside
 
     def _lost_beforehand(self, request: GenerationRequest, admitted: Admitted) -> LostText | None:
-        """Return what was read of the conversation and cannot be used by this model at these page sizes."""
+        """Return what was read of the conversation and is not there, or not for pages of this size."""
         former = self._held.context(request.conversation_id)
         if former is not None:
             outside = self._held.outside(request.conversation_id)
@@ -102,7 +102,8 @@ class ContextFinder:
         prefixes = self._held.prefixes
         if prefixes is None or not answered_tokens(admitted.prompt):
             return None
-        return LostText(OTHER_MODEL) if prefixes.is_of_other_model(request.conversation_id) else None
+        why = prefixes.why_absent(request.conversation_id)
+        return None if why is None else LostText(why)
 
     def _beginning(
         self, request: GenerationRequest, admitted: Admitted, kept_tokens: int

@@ -12,6 +12,7 @@ from engine.kv.cache import SequenceCache
 from engine.kv.lineage import page_key, prefix_chain, root_key
 from engine.kv.manifest import read_manifest
 from engine.kv.precision import KVSpec
+from engine.lost_text import MODEL_UNKNOWN, NOT_THERE, NOTHING_KEPT, ONLY_DOCUMENTS, OTHER_MODEL
 from engine.model import Model
 from engine.prefixes.identity import ModelIdentity
 from engine.prefixes.records import PrefixStore, SaveMode, StoredPage
@@ -87,12 +88,21 @@ class PrefixCache:
         chains = [page.chain for page in manifest.pages]
         return StoredContext(HeldContext(cache, manifest.spans), chains, self.store, self._root(cache.spec))
 
-    def is_of_other_model(self, conversation_id: int) -> bool:
-        """Whether only another model's pages are kept of a conversation."""
-        digest = self.digest
-        if digest is None or conversation_id <= 0:
-            return False
-        return self.store.is_of_other_model(conversation_id, digest)
+    def why_absent(self, conversation_id: int) -> str | None:
+        """Return why nothing is stored of a conversation that was read, as the beginning of a sentence.
+
+        None for what is no conversation, and where the model's cannot be stored.
+        """
+        if conversation_id <= 0 or not self._is_paged:
+            return None
+        mode, digest = self.store.mode, self.digest
+        if mode is SaveMode.NEVER:
+            return NOTHING_KEPT
+        if digest is None:
+            return MODEL_UNKNOWN
+        if self.store.is_of_other_model(conversation_id, digest):
+            return OTHER_MODEL
+        return ONLY_DOCUMENTS if mode is SaveMode.DOCUMENTS else NOT_THERE
 
     def kept_tokens(self, prompt: Prompt, kv: KVSpec, kept_tokens: int) -> int:
         """Return how many tokens of a prompt need not be read, of which so many are held anyway."""

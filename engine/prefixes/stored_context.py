@@ -22,7 +22,6 @@ class StoredContext:
 
     Attributes:
         context: its cache is outside until all pages that are there have come in.
-        has_come_in: whether any page has.
     """
 
     def __init__(
@@ -35,12 +34,12 @@ class StoredContext:
         root: what the keys of these have in common; see `root_key`.
         """
         self.context = context
-        self.has_come_in = False
         self._store = store
         self._read = context.held
         self._keys = {chain: page_key(root, chain) for chain in chains}
         self._absence: Absence | None = None
         self._cut_at_missing()
+        self._nbytes = context.cache.outside_nbytes
 
     @property
     def text(self) -> Prompt:
@@ -49,8 +48,12 @@ class StoredContext:
 
     @property
     def missing_nbytes(self) -> int:
-        """Bytes that it will take in memory beside those that it takes already."""
-        return self.context.cache.outside_nbytes
+        """Bytes that it will take in memory beside those that it takes already.
+
+        The first pages make room for the others.
+        """
+        cache = self.context.cache
+        return max(0, min(cache.outside_nbytes, self._nbytes - cache.nbytes))
 
     def bring_in(self, check: Callable[[], None]) -> LostText | None:
         """Bring the pages in, the hottest first; where one is not there or damaged, the text ends before it.
@@ -99,7 +102,6 @@ class StoredContext:
             log.warning("A stored page is dropped: %s", error)
             self._store.drop_page(key)
             return Absence.DAMAGED
-        self.has_come_in = True
         return None
 
     def _cut(self, chain: bytes, absence: Absence) -> None:
