@@ -20,13 +20,17 @@ import sqlite_utils
 from app import desktop
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
+from app.settings import load_prefix_settings
 from app.store.connection import connect_for_reading, refuse_newer
-from app.store.errors import StoreError, store_errors
+from app.store.errors import DamagedStoreError, StoreError, store_errors
 from app.store.migrations import CONVERSATIONS
+from app.store.prefixes.examination import count_sound_pages
+from app.store.prefixes.housekeeping import most_nbytes, taken_nbytes
 from engine.backend import Device, start_backend
 from engine.blas import BlasReport
 from engine.errors import OctavoError
 from engine.memory import available_nbytes
+from engine.prefixes.records import SaveMode
 from engine.wording import format_nbytes
 
 PACKAGES = ("mlx", "mlx-lm", "PySide6_Essentials", "huggingface_hub", "pypdfium2")
@@ -61,6 +65,7 @@ def examine(paths: AppPaths) -> Iterator[Check]:
     yield _memory()
     yield _data_folder(paths)
     yield _conversations(paths)
+    yield _prefix_cache(paths)
     yield _models(paths)
     yield _display()
     yield _qt()
@@ -159,6 +164,28 @@ def _conversations(paths: AppPaths) -> Check:
         sentence = f"{path} is damaged. Start Octavo: it keeps the file and rescues what can be read."
         return Check("Conversations", Status.FAIL, sentence)
     return Check("Conversations", Status.OK, f"{path} is sound; {count:,} conversations are in it.")
+
+
+def _prefix_cache(paths: AppPaths) -> Check:
+    """Nothing about it is a failure: without it text is read again."""
+    path, settings = paths.prefixes_db.absolute(), load_prefix_settings(paths.settings_file)
+    is_off = settings.mode is SaveMode.NEVER
+    if not path.exists():
+        sentence = (
+            "It is off, and nothing is kept." if is_off else f"Nothing is kept yet; {path} will be made."
+        )
+        return Check("Prefix cache", Status.OK, sentence)
+    try:
+        taken, most = taken_nbytes(path), most_nbytes(path, settings.most_nbytes)
+        num_pages = count_sound_pages(path)
+    except DamagedStoreError:
+        sentence = f"{path} is damaged, or another program's. Octavo begins a new one when it next needs it."
+        return Check("Prefix cache", Status.WARN, f"{sentence} Text is then read again; no words are lost.")
+    except StoreError as error:
+        return Check("Prefix cache", Status.WARN, str(error))
+    sizes = f"{format_nbytes(taken)} of at most {format_nbytes(most)}"
+    sentence = f"{path} is sound and takes {sizes}; {num_pages:,} pages are in it."
+    return Check("Prefix cache", Status.OK, f"{sentence} It is off." if is_off else sentence)
 
 
 def _models(paths: AppPaths) -> Check:

@@ -13,7 +13,12 @@ import sqlite_utils
 
 from app.doctor import Check, Status, examine
 from app.paths import AppPaths
+from app.settings import Settings, save_settings
 from app.store.conversations import ConversationStore
+from app.store.prefixes.records import PrefixSettings
+from engine.prefixes.records import SaveMode
+from engine.wording import format_nbytes
+from tests.app.store.prefixes.databases import chain_of, opened
 
 
 def checks(home: Path) -> dict[str, Check]:
@@ -59,6 +64,52 @@ def test_conversations_of_a_newer_version_fail(octavo_home: Path) -> None:
         database["_sqlite_migrations"].insert(last | {"id": 999, "name": "m999_from_the_future"})
     check = checks(octavo_home)["Conversations"]
     assert (check.status, "newer version" in check.sentence) == (Status.FAIL, True)
+
+
+def test_the_prefix_cache_is_told_with_its_file_size_and_pages(octavo_home: Path) -> None:
+    assert str(AppPaths(octavo_home).prefixes_db) in checks(octavo_home)["Prefix cache"].sentence
+    path = keep_two_pages(octavo_home)
+    before = path.read_bytes()
+    check = checks(octavo_home)["Prefix cache"]
+    assert check.status is Status.OK
+    assert f"{path} is sound and takes {format_nbytes(len(before))} of at most " in check.sentence
+    assert "; 2 pages are in it." in check.sentence
+    assert path.read_bytes() == before
+    save_settings(AppPaths(octavo_home).settings_file, Settings(prefixes=PrefixSettings(SaveMode.NEVER)))
+    assert checks(octavo_home)["Prefix cache"].sentence.endswith("It is off.")
+
+
+def test_a_prefix_cache_that_is_no_good_is_a_warning_and_stays_where_it_is(octavo_home: Path) -> None:
+    path = keep_two_pages(octavo_home)
+    damaged = bytearray(path.read_bytes())
+    damaged[16_384:65_536] = bytes(65_536 - 16_384)
+    for content in (b"no database" * 100, bytes(damaged)):
+        path.write_bytes(content)
+        check = checks(octavo_home)["Prefix cache"]
+        assert (check.status, "no words are lost" in check.sentence) == (Status.WARN, True)
+        assert path.read_bytes() == content
+    path.unlink()
+    with closing(sqlite3.connect(path)) as conn:
+        conn.execute("CREATE TABLE songs (title)")
+    check = checks(octavo_home)["Prefix cache"]
+    assert (check.status, "another program's" in check.sentence) == (Status.WARN, True)
+
+
+def test_a_prefix_cache_of_a_newer_version_is_a_warning_that_says_so(octavo_home: Path) -> None:
+    with closing(sqlite3.connect(keep_two_pages(octavo_home))) as conn:
+        database = sqlite_utils.Database(conn, execute_plugins=False)
+        last = list(database["_sqlite_migrations"].rows)[-1]
+        database["_sqlite_migrations"].insert(last | {"id": 999, "name": "m999_from_the_future"})
+    check = checks(octavo_home)["Prefix cache"]
+    assert (check.status, "newer version" in check.sentence) == (Status.WARN, True)
+
+
+def keep_two_pages(home: Path) -> Path:
+    path = AppPaths(home).prefixes_db
+    with opened(path) as database:
+        for page in chain_of("a text", 2):
+            database.put_page(page)
+    return path
 
 
 def test_a_data_folder_that_cannot_be_made_fails(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from app.store.prefixes.schema import FILLER, OPTIONS, PREFIXES
 
 log = logging.getLogger(__name__)
 
-_CHECKED_TABLES = ("pages", "page_uses", "sequences", "pins", "models", "written")
+CHECKED_TABLES = ("pages", "page_uses", "sequences", "pins", "models", "written")
 """Those without blobs: 5,000 pages take 10 ms."""
 _KEPT_TABLES = ("pins", "models", "written")
 _OWN_MARKS = (FILLER[:64], b"CREATE TABLE page_blobs")
@@ -118,7 +118,7 @@ def _alone(path: Path) -> Iterator[None]:
     """
     with store_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(f"{path}.lock", timeout=BUSY_TIMEOUT_S)
+        lock = filelock.FileLock(f"{path}.lock", timeout=BUSY_TIMEOUT_S, mode=0o600)
         try:
             lock.acquire()
         except filelock.Timeout as error:
@@ -133,7 +133,7 @@ def _open_checked(path: Path, clock: Callable[[], float]) -> PrefixDatabase:
     database = PrefixDatabase.open(path, clock)
     try:
         with database.read() as db:
-            for table in _CHECKED_TABLES:
+            for table in CHECKED_TABLES:
                 (result,) = db.execute(f"PRAGMA integrity_check({table})").fetchone()
                 if result != "ok":
                     raise DamagedStoreError(f"{path} is damaged: {result}.")
