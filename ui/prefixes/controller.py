@@ -41,26 +41,29 @@ class PrefixController(QObject):
         self._watch.read.connect(self._on_read)
         self._watch.failed.connect(self._on_failed)
 
+    @property
+    def dialog(self) -> PrefixDialog | None:
+        """The dialog while it is open."""
+        return self._dialog
+
     def show(self) -> None:
-        """Show the dialog until it is closed."""
+        """Open the dialog."""
         dialog = self._dialog = PrefixDialog(self._settings.value.prefixes, self._window)
         dialog.settings_changed.connect(self._take_settings)
         dialog.open_requested.connect(self._open)
         dialog.pin_requested.connect(self._pin)
         dialog.deletion_requested.connect(self._delete)
         dialog.clear_requested.connect(self._clear)
+        dialog.finished.connect(self._on_finished)
         self._watch.start()
-        dialog.exec()
-        self._watch.stop()
-        self._dialog = None
-        dialog.deleteLater()
+        dialog.open()
 
     def _take_settings(self, settings: PrefixSettings) -> None:
         self._settings.update(prefixes=settings)
 
     def _open(self, conversation_id: int) -> None:
         if self._dialog is not None:
-            self._dialog.accept()
+            self._dialog.close()
         self.open_requested.emit(conversation_id)
 
     def _pin(self, rows: Sequence[PrefixRow], is_pinned: bool) -> None:
@@ -81,6 +84,12 @@ class PrefixController(QObject):
 
     def _clear(self) -> None:
         self._watch.change(PrefixService.clear)
+
+    def _on_finished(self) -> None:
+        self._watch.stop()
+        if self._dialog is not None:
+            self._dialog.deleteLater()
+        self._dialog = None
 
     def _on_read(self, reading: PrefixReading) -> None:
         if self._dialog is None:
