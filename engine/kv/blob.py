@@ -182,6 +182,6 @@ class BlobReader:
     def words(self, shape: tuple[int, ...], dtype: mx.Dtype) -> WordArray:
         """Return the bits of the next array where they lie."""
         count = math.prod(shape)
-        words = np.frombuffer(self._content, dtype=word_type(dtype), count=count, offset=self._at)
+        words: WordArray = np.frombuffer(self._content, word_type(dtype), count, self._at)
         self._at += words.nbytes
         return words.reshape(shape)

@@ -98,11 +98,12 @@ class SlotPool:
         num_blocks = encoded[0].shape[0]
         missing = num_blocks - len(self._free)
         if missing > 0:
-            self._grow(
-                max(missing, self.growth, missing + min(num_more, self._num_slots + num_blocks)), encoded
-            )
+            room = missing + min(num_more, self._num_slots + num_blocks)
+            self._grow(max(room, self.growth), encoded)
         slots = [self._free.pop() for _ in range(num_blocks)]
-        index = mx.array(slots)
+        in_a_row = slice(slots[0], slots[0] + num_blocks)
+        # a slice is written ten times as fast as single slots
+        index = in_a_row if slots == list(range(in_a_row.start, in_a_row.stop)) else mx.array(slots)
         for array, new in zip(self.arrays, encoded, strict=True):
             array[index] = new
         mx.eval(self.arrays)
@@ -217,9 +218,10 @@ class SlotPool:
 
     def _grow(self, num_slots: int, like: Sequence[mx.array]) -> None:
         """Add room for `num_slots` blocks shaped and typed as those in `like`."""
-        room = [mx.zeros((num_slots, *array.shape[1:]), dtype=array.dtype) for array in like]
         if self.arrays:
-            room = [mx.concatenate(list(pair)) for pair in zip(self.arrays, room, strict=True)]
+            room = [mx.pad(array, [(0, num_slots), (0, 0), (0, 0)]) for array in self.arrays]
+        else:
+            room = [mx.zeros((num_slots, *array.shape[1:]), dtype=array.dtype) for array in like]
         mx.eval(room)
         self.arrays = tuple(room)
         self._free.extend(range(self._num_slots + num_slots - 1, self._num_slots - 1, -1))
