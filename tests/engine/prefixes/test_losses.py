@@ -78,8 +78,10 @@ def test_text_from_a_page_on_that_made_room_is_read_again(
     assert stats.reused_tokens == size.num_tokens - size.unread_tokens == 9 * PAGE_TOKENS
     assert reread(stats.reread_note, EVICTED) == num_held - 9 * PAGE_TOKENS
     assert not store.dropped
+    assert again._session is not None
+    assert again._session._held.lost(1) is None  # it is told once
     _, stats = answer(again, follow_up(text))
-    assert stats.reread_note is None  # it is told once
+    assert stats.reread_note is None
 
 
 def test_where_the_first_page_is_gone_all_is_read_again(

@@ -50,6 +50,7 @@ def test_a_conversation_is_in_hand_before_it_goes_on(
     assert changed is not None and changed == again.held() == engine.held()
     num_read = len(store.read)
     assert num_read == len(store.keys_of(1))
+    assert set(store.touched) == set(store.keys_of(1))
     expected, _ = answer(engine, follow_up(text))
     found, stats = answer(again, follow_up(text))
     assert (found, len(store.read)) == (expected, num_read)
@@ -203,18 +204,17 @@ def test_a_spilled_conversation_comes_back_as_a_stored_one(
 
 
 def test_where_a_spilled_file_is_gone_the_stored_conversation_comes_back(
-    path: Path, backend: Backend, store: MemoryStore, tmp_path: Path
+    path: Path, backend: Backend, store: MemoryStore, engine: Engine, tmp_path: Path
 ) -> None:
-    engine = small_engine(path, backend, spill_folder=tmp_path, prefixes=store)
     text = saved(engine, first())
-    twin = small_engine(path, backend)
-    assert answer(twin, first())[0] == text
-    answer(engine, first(conversation_id=2))
-    held_by(engine).spill_idle()
+    again = small_engine(path, backend, spill_folder=tmp_path, prefixes=store)
+    assert again.prefetch(1, CancelToken()) is not None
+    answer(again, first(conversation_id=2))
+    held_by(again).spill_idle()
     for file in tmp_path.rglob("*.pages"):
         file.unlink()
-    expected, stayed = answer(twin, follow_up(text))
-    found, stats = answer(engine, follow_up(text))
+    expected, stayed = answer(engine, follow_up(text))
+    found, stats = answer(again, follow_up(text))
     assert (found, stats.reused_tokens) == (expected, stayed.reused_tokens)
 
 
