@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -33,6 +34,7 @@ class Waiting:
         self._deleted: set[int] = set()
         self._seen: set[int] = set()
         self._closed = False
+        self._num_hurrying = 0
 
     # For those who put and look.
 
@@ -100,13 +102,13 @@ class Waiting:
 
     def wait_for_room(self, timeout_s: float) -> bool:
         """Wait until something can be put, or so many seconds; return whether it can."""
-        with self._changed:
+        with self._changed, self._hurrying():
             self._changed.wait_for(lambda: self._closed or self.has_room, timeout_s)
             return self.has_room
 
     def flush(self, timeout_s: float) -> bool:
         """Wait until all is done, or so many seconds; return whether it is."""
-        with self._changed:
+        with self._changed, self._hurrying():
             return self._changed.wait_for(self._is_done, timeout_s)
 
     def delete(self, conversation_id: int, order: Order) -> None:
@@ -185,7 +187,22 @@ class Waiting:
         with self._changed:
             self._changed.wait_for(lambda: self._closed, timeout_s)
 
+    def pause(self, timeout_s: float) -> None:
+        """Wait so many seconds, less when closed, when something is ordered, or while somebody waits."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self._orders or self._num_hurrying, timeout_s)
+
     # With the lock held.
+
+    @contextmanager
+    def _hurrying(self) -> Iterator[None]:
+        """Have no pause while this lasts."""
+        self._num_hurrying += 1
+        self._changed.notify_all()
+        try:
+            yield
+        finally:
+            self._num_hurrying -= 1
 
     def _is_done(self) -> bool:
         return not self._writes and not self._orders and self._in_hand is None

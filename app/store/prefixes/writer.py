@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import date
 
@@ -19,6 +20,9 @@ from engine.prefixes.records import NewPage, SaveMode
 
 CLOSE_S = 10.0
 """How long is waited for the thread at the end; what it is doing then is given up with the process."""
+PAUSE_RATIO = 9.0
+"""A pause behind a write takes so many times as long, unless somebody waits for what is written: a reply may
+need the processor and the memory meanwhile."""
 AGAIN_S = 0.1
 """After how long is tried again what a reader stood in the way of."""
 
@@ -84,6 +88,7 @@ class PrefixWriter:
             self._database.close()
 
     def _write(self, write: Write) -> None:
+        started_s = time.monotonic()
         try:
             self._database.use(lambda database: self._put(database, write))
         except StoreError as error:
@@ -92,6 +97,7 @@ class PrefixWriter:
         else:
             self._problems.gone(Side.WRITING)
         self._waiting.done()
+        self._waiting.pause(PAUSE_RATIO * (time.monotonic() - started_s))
 
     def _follow(self, order: Order) -> None:
         try:

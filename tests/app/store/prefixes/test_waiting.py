@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -196,3 +197,25 @@ def test_what_was_put_is_known_and_found_by_its_conversation() -> None:
     assert waiting.sequence(7, MODEL) is None
     waiting.drop_page(key_of("page"))
     assert waiting.flush(0)
+
+
+def test_a_pause_ends_when_somebody_waits_for_what_is_written() -> None:
+    waiting = Waiting()
+    waiting.put(page_of("page"))
+    waits = threading.Thread(target=lambda: waiting.flush(60))
+    waits.start()
+    waiting.pause(60)
+    assert waits.is_alive()
+    waiting.take()
+    waiting.done()
+    waits.join(60)
+    assert not waits.is_alive()
+
+
+def test_a_pause_is_as_long_as_it_is_said_to_be_when_nobody_waits() -> None:
+    waiting = Waiting()
+    waiting.put(page_of("page"))
+    assert waiting.flush(0) is False and waiting.wait_for_room(0)  # both waited, and do no more
+    started_s = time.monotonic()
+    waiting.pause(0.05)
+    assert time.monotonic() - started_s >= 0.05
