@@ -29,14 +29,11 @@ class ModelIdentity:
     @property
     def digest(self) -> str | None:
         """The model's digest, None while it is not known; asking begins to find it out."""
-        if self._digest is None and self._is_unchanged():
+        if self._digest is None and self._fingerprint is not None:
             digest = self._store.model_digest(self._path)
-            if self._is_unchanged():
+            if self._fingerprint == _fingerprint(self._path):
                 self._digest = digest
         return self._digest
-
-    def _is_unchanged(self) -> bool:
-        return self._fingerprint is not None and self._fingerprint == _fingerprint(self._path)
 
 
 def _fingerprint(path: Path) -> str | None:

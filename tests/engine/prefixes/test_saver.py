@@ -17,6 +17,7 @@ from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, ModelError
 from engine.events import Finished, PrefillProgress, Token
+from engine.kv.cache import SequenceCache
 from engine.kv.lineage import prefix_chain
 from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
@@ -121,10 +122,18 @@ def test_an_aside_and_what_is_forgotten_at_once_put_nothing(engine: Engine, stor
     assert not store.put
 
 
-def test_a_reply_does_not_wait_for_room_and_the_rest_is_put_later(engine: Engine, store: MemoryStore) -> None:
+def no_encoding(cache: SequenceCache, chain: bytes, model: str) -> bytearray:
+    raise AssertionError("a page is encoded for which there is no room")
+
+
+def test_a_reply_does_not_wait_for_room_and_the_rest_is_put_later(
+    engine: Engine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store.takes_more = False
-    answer(engine, first())
-    assert not engine.save(CancelToken())
+    with monkeypatch.context() as patched:
+        patched.setattr(SequenceCache, "encode_page", no_encoding)
+        answer(engine, first())
+        assert not engine.save(CancelToken())
     assert not store.put
     store.takes_more = True
     assert engine.save(CancelToken())
@@ -213,11 +222,11 @@ def test_a_stop_is_noticed_within_a_page_and_the_next_call_goes_on_there(
 
 def test_idle_conversations_come_first_and_the_one_in_hand_last(engine: Engine, store: MemoryStore) -> None:
     store.takes_more = False
-    for number in (3, 1, 2, 3):
+    for number in (1, 3, 2, 1):
         answer(engine, asked(TALK[number:], conversation_id=number, answer_key="a"))
     store.takes_more = True
     engine.save(CancelToken())
-    assert owners(store) == [1, 2, 3]
+    assert owners(store) == [3, 2, 1]
 
 
 def test_a_turn_more_puts_only_what_is_new(engine: Engine, store: MemoryStore) -> None:
