@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tracemalloc
 from collections.abc import Callable, Iterator
 
 import mlx.core as mx
 import mlx.nn as nn
-import numpy as np
 import pytest
 
 from engine.kv.blob import Blob, BlobError
 from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
-from engine.kv.usage import PageInfo
 from tests.engine.kv.caches import PAGE_NBYTES, active_nbytes, cache_of, holds_exactly, text
+from tests.engine.kv.twins import edited, infos, read_and_written, same_logits, tokens
 from tests.engine.tiny_models import tiny_model
 
-VOCABULARY = 100
 pytestmark = pytest.mark.usefixtures("one_blas_thread")
-
-
-def tokens(start: int, stop: int) -> list[int]:
-    return [token * 7 % VOCABULARY for token in range(start, stop)]
 
 
 def moved(cache: SequenceCache) -> SequenceCache:
@@ -32,36 +25,6 @@ def moved(cache: SequenceCache) -> SequenceCache:
     cache.move_out(blobs.append)
     cache.move_in(iter(blobs))
     return cache
-
-
-def same_logits(one: SequenceCache, other: SequenceCache, chunks: list[list[int]]) -> bool:
-    return all(
-        np.array_equal(
-            np.array(one.read(chunk).astype(mx.float32)), np.array(other.read(chunk).astype(mx.float32))
-        )
-        for chunk in chunks
-    )
-
-
-def infos(cache: SequenceCache) -> list[PageInfo]:
-    """Return what is known of the pages, but for their numbers, which are new."""
-    return [dataclasses.replace(info, number=0) for info in cache.pages()]
-
-
-def read_and_written(cache: SequenceCache) -> None:
-    """Read 300 tokens and decode 40, with the samples of attention that come with that."""
-    for start in range(0, 300, 60):
-        cache.read(tokens(start, start + 60))
-    for token in tokens(300, 340):
-        cache.read([token])
-
-
-def edited(cache: SequenceCache) -> None:
-    """Drop tokens, put others in their place, pin some: a page is referred to twice, with different marks."""
-    read_and_written(cache)
-    cache.drop(70, 110)
-    cache.splice(70, tokens(5, 25))
-    cache.pin(130, 140)
 
 
 @pytest.mark.parametrize("live", [read_and_written, edited])
