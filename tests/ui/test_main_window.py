@@ -19,6 +19,7 @@ from ui.chat.prompt_edit import PromptEdit
 from ui.chat.user_message import UserMessage
 from ui.main_window import MainWindow
 from ui.models.chooser import ModelChooser
+from ui.notifications import Level
 from ui.theme import Theme
 
 TEXT = "The lighthouse at Cape Nord was built in 1887 by Ida Halvorsen.\n"
@@ -356,14 +357,26 @@ def test_every_deletion_since_the_start_can_be_undone_from_the_menu(desk: Desk, 
     assert {conversation.draft for conversation in desk.store.conversations()} >= {"First", "Second"}
 
 
-def test_deleted_conversations_are_gone_for_good_after_a_restart(desk: Desk, qtbot: QtBot) -> None:
+def test_deleted_conversations_are_gone_for_good_when_the_window_closes(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
     write(window, qtbot, "Secret words")
     window.deletion.delete_open()
+    files = [desk.paths.conversations_db, desk.paths.home / "conversations.db-wal"]
+    assert any(b"Secret words" in file.read_bytes() for file in files)
     desk.close()
+    assert not any(b"Secret words" in file.read_bytes() for file in files if file.exists())
     desk.open()
     assert desk.store.purge_deleted() == 0
-    assert b"Secret words" not in desk.paths.conversations_db.read_bytes()
+
+
+def test_a_prefix_cache_that_cannot_be_used_is_told_and_hinders_nothing(desk: Desk, qtbot: QtBot) -> None:
+    desk.paths.prefixes_db.mkdir(parents=True)
+    window = desk.open()
+    qtbot.waitUntil(lambda: window.centre.notification_bar.notice is not None, timeout=WAIT_MS)
+    notice = window.centre.notification_bar.notice
+    assert notice is not None
+    assert (notice.level, notice.title) == (Level.WARNING, "The prefix cache")
+    assert notice.message.endswith(".")
 
 
 def test_a_reply_that_an_earlier_process_left_is_shown_as_interrupted(desk: Desk) -> None:
