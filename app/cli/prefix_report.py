@@ -13,9 +13,7 @@ from engine.wording import format_nbytes
 
 BAR_TOKENS = 6000
 """The bars are set for a document of so many tokens."""
-_MB = 1e6
 _HEAD = 38
-_NONE = "–"
 
 
 def report(result: PrefixBench) -> str:
@@ -108,12 +106,11 @@ def _on_disk(result: PrefixBench) -> list[str]:
 
 def _octavo_cells(result: PrefixBench) -> tuple[str, ...]:
     kept = result.kept
-    ratio = _NONE if kept.disk_ratio is None else f"{kept.disk_ratio:.3f}x"
     return (
         f"{kept.num_tokens:,}",
-        format_nbytes(kept.pages_nbytes),
+        format_nbytes(kept.nbytes),
         format_nbytes(kept.disk_nbytes),
-        ratio,
+        f"{kept.disk_ratio:.3f}x",
         _seconds(kept.save_s),
         _seconds(statistics.median(one.seconds for one in result.loaded)),
         f"{result.restore_mbps:.0f}",
@@ -138,8 +135,9 @@ def _mlx_lm_cells(cache: PromptCacheFigures) -> tuple[str, ...]:
 def _notes(result: PrefixBench) -> list[str]:
     kept, decode = result.kept, result.decode
     lines = [
-        f"Octavo's memory is that of full pages; its file also has {kept.open_tokens:,} tokens behind them.",
-        "Octavo saves after the answer what it has not saved before it, mlx-lm everything, unused room too.",
+        f"Octavo: {format_nbytes(kept.pages_nbytes)} of pages, and {kept.open_tokens:,} tokens behind them, kept "
+        "exactly. mlx-lm keeps the room behind its tokens as well.",
+        "Octavo saves after the answer what it has not saved before it, mlx-lm everything.",
         "Here both load before the question, and the first token is counted from the question.",
         f"Answers: {statistics.median(decode.idle_tps):.2f} tokens/s with nothing to save, "
         f"{statistics.median(decode.writing_tps):.2f} while pages were written without a pause "

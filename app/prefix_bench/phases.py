@@ -53,17 +53,19 @@ def _keep(order: Order) -> Outcome:
         started_s = time.perf_counter()
         chat.engine.save(CancelToken())
         if not chat.prefixes.flush(FLUSH_S):
-            raise OctavoError(f"Not all pages were written after {FLUSH_S:.0f} seconds.")
+            late = f"Not all pages were written after {FLUSH_S:.0f} seconds."
+            raise OctavoError(chat.prefixes.figures().problem or late)
         save_s = time.perf_counter() - started_s
         stored = _stored_nbytes(chat, conversation_id)
-        usage = chat.engine.context.cache.usage()
-        setup = chat.setup
+        cache, setup = chat.engine.context.cache, chat.setup
+        usage, nbytes = cache.usage(), cache.referred_nbytes - cache.unused_nbytes
     kept = Kept(
         conversation_id=conversation_id,
         leaf_id=answer.leaf_id,
         first=answer.first,
         num_tokens=usage.num_tokens,
         open_tokens=usage.open_tokens,
+        nbytes=nbytes,
         pages_nbytes=usage.sealed_nbytes,
         pages_disk_nbytes=stored,
         disk_nbytes=_file_nbytes(order),

@@ -56,7 +56,8 @@ class Kept:
         first: of its answer, while it was being saved.
         num_tokens: that it holds.
         open_tokens: of them, those that no page holds yet.
-        pages_nbytes: bytes of its pages in memory.
+        nbytes: bytes of its pages in memory and of the open tokens, without room to spare.
+        pages_nbytes: of its pages alone.
         pages_disk_nbytes: bytes of the same pages as they are stored.
         disk_nbytes: bytes of the whole file.
         save_s: seconds after the answer until everything was written.
@@ -67,15 +68,16 @@ class Kept:
     first: FirstToken
     num_tokens: int
     open_tokens: int
+    nbytes: int
     pages_nbytes: int
     pages_disk_nbytes: int
     disk_nbytes: int
     save_s: float
 
     @property
-    def disk_ratio(self) -> float | None:
-        """Bytes of the file over those of the pages in memory; None without a page."""
-        return self.disk_nbytes / self.pages_nbytes if self.pages_nbytes else None
+    def disk_ratio(self) -> float:
+        """Bytes of the file over those in memory."""
+        return self.disk_nbytes / self.nbytes
 
 
 @dataclass(frozen=True)
@@ -232,7 +234,7 @@ class PrefixBench:
                 self.speedup(Start.CONVERSATION),
             ),
             Bar("from the disk into memory", LEAST_RESTORE_MBPS, True, self.restore_mbps, " MB/s"),
-            Bar("bytes of the file, of the pages in memory", MOST_DISK_RATIO, False, self.kept.disk_ratio),
+            Bar("bytes of the file, of the same in memory", MOST_DISK_RATIO, False, self.kept.disk_ratio),
             Bar(
                 "decode speed while pages are written, of without",
                 LEAST_DECODE_RATIO,
