@@ -135,8 +135,8 @@ def _mlx_lm_cells(cache: PromptCacheFigures) -> tuple[str, ...]:
 def _notes(result: PrefixBench) -> list[str]:
     kept, decode = result.kept, result.decode
     lines = [
-        f"Octavo: {format_nbytes(kept.pages_nbytes)} of pages, and {kept.open_tokens:,} tokens behind them, kept "
-        "exactly. mlx-lm keeps the room behind its tokens as well.",
+        f"Octavo: {format_nbytes(kept.pages_nbytes)} of pages, and {kept.open_tokens:,} tokens behind them, "
+        "kept exactly. mlx-lm keeps the room behind its tokens as well.",
         "Octavo saves after the answer what it has not saved before it, mlx-lm everything.",
         "Here both load before the question, and the first token is counted from the question.",
         f"Answers: {statistics.median(decode.idle_tps):.2f} tokens/s with nothing to save, "
