@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Sequence
 
@@ -46,6 +45,7 @@ class PrefixCache:
         self._identity = identity
         self._model = model
         self._roots: dict[tuple[int, int], bytes] = {}
+        self._is_paged = SequenceCache(model.module, _ANY).can_move
 
     @property
     def digest(self) -> str | None:
@@ -59,13 +59,9 @@ class PrefixCache:
         """Whether nothing is kept or found only because the digest of the model is not known yet."""
         return self.store.mode is not SaveMode.NEVER and self._is_paged and self._identity.digest is None
 
-    @functools.cached_property
-    def _is_paged(self) -> bool:
-        return SequenceCache(self._model.module, _ANY).can_move
-
     def page_key(self, cache: SequenceCache, chain: bytes) -> bytes:
         """Return the key of a page of a cache in the store, by its chain key; the digest must be known."""
-        return page_key(self._root(cache.spec), chain)
+        return page_key(self._root(cache.spec, cache), chain)
 
     def sequence(self, conversation_id: int) -> StoredContext | None:
         """Return a conversation as it was saved, None where it was not. One of 0 or less is none.
@@ -86,7 +82,8 @@ class PrefixCache:
             self.store.drop_sequence(conversation_id, digest)
             return None
         chains = [page.chain for page in manifest.pages]
-        return StoredContext(HeldContext(cache, manifest.spans), chains, self.store, self._root(cache.spec))
+        root = self._root(cache.spec, cache)
+        return StoredContext(HeldContext(cache, manifest.spans), chains, self.store, root)
 
     def why_absent(self, conversation_id: int) -> str | None:
         """Return why nothing is stored of a conversation that was read, as the beginning of a sentence.
@@ -126,7 +123,7 @@ class PrefixCache:
     def touch(self, cache: SequenceCache) -> None:
         """Tell the store that the pages of a cache are used now."""
         if self.digest is not None:
-            root = self._root(cache.spec)
+            root = self._root(cache.spec, cache)
             self.store.touch([page_key(root, page.chain) for page in cache.savable_pages()])
 
     def _pages(self, prompt: Prompt, kv: KVSpec, kept_tokens: int) -> Sequence[StoredPage]:
@@ -142,10 +139,13 @@ class PrefixCache:
         pages = self.store.find_pages([page_key(root, each) for each in chain])
         return pages if sum(page.num_tokens for page in pages) >= least else ()
 
-    def _root(self, kv: KVSpec) -> bytes:
-        """Return what the keys of pages of these sizes have in common; the digest must be known."""
+    def _root(self, kv: KVSpec, cache: SequenceCache | None = None) -> bytes:
+        """Return what the keys of pages of these sizes have in common; the digest must be known.
+
+        Where there is a cache of these sizes, that spares making one.
+        """
         sizes, digest = (kv.page_tokens, kv.group_size), self._identity.digest
         assert digest is not None
         if sizes not in self._roots:
-            self._roots[sizes] = root_key(digest, SequenceCache(self._model.module, kv))
+            self._roots[sizes] = root_key(digest, cache or SequenceCache(self._model.module, kv))
         return self._roots[sizes]
