@@ -12,7 +12,8 @@ import sqlite_utils
 
 from app.store.connection import StoreConnection
 from app.store.errors import StoreReplacedError, store_errors
-from app.store.prefixes.schema import FILLER, OPTIONS, PREFIXES
+from app.store.prefixes.padding import FILLER, padding_nbytes
+from app.store.prefixes.schema import OPTIONS, PREFIXES, usable_nbytes
 from engine.prefixes.records import KEY_NBYTES, NewPage, StoredPage, StoredSequence
 
 TOUCH_AFTER_MS = 60_000
@@ -151,12 +152,14 @@ class PrefixDatabase:
     def put_page(self, page: NewPage) -> int:
         """Store a page, in place of one with other bits, and note whose it is.
 
-        A conversation also has the pages that it was read behind. Returns the bytes that this wrote to disk;
-        0 where the page is stored with these bits already.
+        A conversation also has the pages that it was read behind. One with more bits that another one has as
+        well stays. Returns the bytes that this wrote to disk; 0 where the page is not written.
         """
         with self.write() as db:
             row = db.execute("SELECT id, bits FROM pages WHERE key = ?", (page.key,)).fetchone()
             is_new = row is None or row["bits"] != page.bits
+            if row is not None and row["bits"] > page.bits:
+                is_new = not _is_of_others(db, row["id"], page)
             if is_new:
                 self._write_page(db, page, None if row is None else row["id"])
             _note_use(db, page)
@@ -183,10 +186,7 @@ class PrefixDatabase:
                    RETURNING id""",
                 (conversation_id, sequence.model, sequence.num_tokens, len(sequence.manifest), self._now),
             ).fetchall()
-            db.execute(
-                "INSERT OR REPLACE INTO manifests (sequence_id, filler, keys, manifest) VALUES (?, ?, ?, ?)",
-                (sequence_id, FILLER, keys, sequence.manifest),
-            )
+            _write_blobs(db, "manifests", sequence_id, keys, sequence.manifest)
             return self._count(db, len(keys) + len(sequence.manifest))
 
     def touch(self, keys: Collection[bytes]) -> None:
@@ -270,7 +270,7 @@ class PrefixDatabase:
                 self._now,
             ),
         ).fetchall()
-        db.execute("INSERT OR REPLACE INTO page_blobs VALUES (?, ?, ?)", (page_id, FILLER, page.blob))
+        _write_blobs(db, "page_blobs", page_id, page.blob)
 
     def _count(self, db: sqlite_utils.Database, nbytes: int) -> int:
         """Count what was written, and forget the days before."""
@@ -279,6 +279,19 @@ class PrefixDatabase:
         sql = "INSERT INTO written VALUES (?, ?) ON CONFLICT DO UPDATE SET nbytes = nbytes + excluded.nbytes"
         db.execute(sql, (self._today, written))
         return written
+
+
+def _write_blobs(db: sqlite_utils.Database, table: str, row_id: int, *blobs: bytes | bytearray) -> None:
+    padding = padding_nbytes(usable_nbytes(db), len(FILLER), *map(len, blobs))
+    places = ", ".join("?" * len(blobs))
+    sql = f"INSERT OR REPLACE INTO {table} VALUES (?, ?, {places}, zeroblob(?))"
+    db.execute(sql, (row_id, FILLER, *blobs, padding))
+
+
+def _is_of_others(db: sqlite_utils.Database, page_id: int, page: NewPage) -> bool:
+    """Return whether another conversation has a stored page than the one that a new one is of."""
+    sql = "SELECT 1 FROM page_uses WHERE page_id = ? AND conversation_id <> ?"
+    return db.execute(sql, (page_id, max(page.conversation_id, 0))).fetchone() is not None
 
 
 def _note_use(db: sqlite_utils.Database, page: NewPage) -> None:

@@ -23,10 +23,10 @@ STEP_CUT_PAGES = 256
 EMPTYING_TIMEOUT_S = 0.2
 """Other writers wait as long while the log is emptied."""
 SPARE_SHARE = 50
-"""Where something is evicted, this part of the cap is made free, so that not every page has to."""
+"""This part of the limit is left for the log; where something is evicted, as much is made free at once."""
 
-ROW_NBYTES = 4 * PAGE_NBYTES
-"""What a blob takes on disk beyond its own bytes, at most."""
+ROW_NBYTES = 16 * PAGE_NBYTES
+"""What a blob takes on disk beyond its own bytes, at most: rows, indexes and padding."""
 
 _IS_PINNED = """EXISTS (SELECT 1 FROM page_uses JOIN pins USING (conversation_id) WHERE page_id = pages.id)"""
 _LEAF = f"""SELECT id, last_used FROM pages
@@ -92,22 +92,21 @@ class Housekeeping:
         """Evict until `nbytes` more fit below `most`; return the number of pages, None where that is too few.
 
         Least recently used pages go first, those of pinned conversations last, and none before a page that
-        was read behind it. The file does not become smaller: what comes next takes the place.
+        was read behind it. What comes next takes their place in the file.
         """
         wanted = nbytes + ROW_NBYTES
-        if self._has_room(wanted, most):
+        if self._has_room(wanted, most) or (self.empty_log() and self._has_room(wanted, most)):
             return 0
-        self.empty_log()
-        if self._has_room(wanted, most):
-            return 0
-        goal = most - most // SPARE_SHARE - wanted
+        spare = most // SPARE_SHARE
+        file_limit = most - max(spare, wanted)
+        goal = file_limit - spare - wanted
         if goal < 0:
             return None
         num_evicted = 0
         while (evicted := self._evict_some(goal)) is not None:
             num_evicted += evicted
-        if not self._has_room(wanted, most):
-            self.empty_log()
+        self._cut_off_free_pages(file_limit)
+        self.empty_log()
         return num_evicted if self._has_room(wanted, most) else None
 
     def delete(self, conversation_id: int) -> None:
@@ -151,18 +150,7 @@ class Housekeeping:
         it again then. Call it after `delete`, after `keep_only`, after a lower cap, and at the start of a
         process, since the last one may have been killed before it could.
         """
-        num_free = before = self._num_free_pages()
-        while num_free:
-            self._database.cut_off_free_pages(STEP_CUT_PAGES)
-            left = self._num_free_pages()
-            if left >= num_free:
-                # Another process frees pages at the same time.
-                return False
-            num_free = left
-        if before:
-            # Each of them had another page moved into its place, unless it was at the end.
-            self._database.count_written(before * PAGE_NBYTES)
-        return self.empty_log()
+        return self._cut_off_free_pages(0) and self.empty_log()
 
     def empty_log(self) -> bool:
         """Write the log into the file and cut it to nothing; return False where somebody was in the way."""
@@ -181,13 +169,31 @@ class Housekeeping:
         return num_pages if num_evicted else None
 
     def _has_room(self, nbytes: int, most: int) -> bool:
+        """Whether a write of so much leaves the file and its log, through which it goes, below `most`."""
         with self._database.read() as db:
-            used = _live_nbytes(db)
-        return used + _nbytes_of(files_of(self._database.path)[0]) + nbytes <= most
+            file, live = _file_nbytes(db), _live_nbytes(db)
+        log = _nbytes_of(files_of(self._database.path)[0])
+        spare = max(most // SPARE_SHARE, nbytes)
+        return max(file, live + nbytes) <= most - spare and file + log + nbytes <= most
 
-    def _num_free_pages(self) -> int:
+    def _cut_off_free_pages(self, file_limit: int) -> bool:
+        """Make the file shorter until it takes so little or has no free pages; return whether that is so."""
+        first = left = self._num_pages_above(file_limit)
+        while left:
+            self._database.cut_off_free_pages(min(left, STEP_CUT_PAGES))
+            left, before = self._num_pages_above(file_limit), left
+            if left >= before:
+                # Another process frees pages at the same time.
+                return False
+        if first:
+            # Each of them had another page moved into its place, unless it was at the end.
+            self._database.count_written(first * PAGE_NBYTES)
+        return True
+
+    def _num_pages_above(self, file_limit: int) -> int:
         with self._database.read() as db:
-            return _number(db, "PRAGMA freelist_count")
+            above = -(-(_file_nbytes(db) - file_limit) // PAGE_NBYTES)
+            return max(0, min(above, _number(db, "PRAGMA freelist_count")))
 
 
 def _evict_next(db: sqlite_utils.Database) -> str | None:
@@ -215,8 +221,12 @@ def _entry(row: sqlite3.Row) -> PrefixEntry:
     )
 
 
+def _file_nbytes(db: sqlite_utils.Database) -> int:
+    return _number(db, "PRAGMA page_count") * PAGE_NBYTES
+
+
 def _live_nbytes(db: sqlite_utils.Database) -> int:
-    return (_number(db, "PRAGMA page_count") - _number(db, "PRAGMA freelist_count")) * PAGE_NBYTES
+    return _file_nbytes(db) - _number(db, "PRAGMA freelist_count") * PAGE_NBYTES
 
 
 def _number(db: sqlite_utils.Database, sql: str) -> int:

@@ -39,7 +39,7 @@ class PrefixEntry:
         conversation_id: whose; 0 for pages of no conversation that is left, such as those that the terminal
             has read.
         num_pages: pages.
-        nbytes: of these.
+        nbytes: of these and of its manifests.
         shared_nbytes: bytes of those among them that other conversations have as well.
         num_tokens: of the longest text that is kept whole; 0 where only beginnings are.
         last_used: when it was last saved or read.

@@ -1,10 +1,4 @@
-"""The schema of `prefixes.db` and the settings of its file.
-
-SQLite copies what lies in its own pages from one to another and leaves remains there, secure delete or not.
-So nothing that can be turned into words may lie in such a page: blobs stand behind a filler of a whole page,
-which pushes them into pages of their own. Free ones of these keep their content until they are used again or
-cut off the file.
-"""
+"""The schema of `prefixes.db` and the settings of its file."""
 
 from __future__ import annotations
 
@@ -12,6 +6,7 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from app.store.connection import StoreOptions
+from app.store.prefixes.padding import measure_usable_nbytes
 
 PAGE_NBYTES = 16_384
 OPTIONS = StoreOptions(
@@ -23,14 +18,12 @@ OPTIONS = StoreOptions(
     copies_before_migration=False,
 )
 
-FILLER = b"Octavo prefixes\n" * (PAGE_NBYTES // 16)
-"""Stands before each blob; also tells a damaged file from one of another program."""
-
 PREFIXES = Migrations("prefixes")
 
 
 @PREFIXES(name="001_prefixes")
 def _prefixes(db: sqlite_utils.Database) -> None:
+    # What can be turned into words is only in tables with a filler and padding: see `padding`.
     # Times are milliseconds since 1970. Blobs have tables of their own: what lists pages never reads them.
     db.executescript("""
         CREATE TABLE pages (
@@ -48,7 +41,8 @@ def _prefixes(db: sqlite_utils.Database) -> None:
         CREATE TABLE page_blobs (
             page_id INTEGER PRIMARY KEY REFERENCES pages (id) ON DELETE CASCADE,
             filler BLOB NOT NULL,
-            blob BLOB NOT NULL
+            blob BLOB NOT NULL,
+            padding BLOB NOT NULL
         ) STRICT;
 
         CREATE TABLE page_uses (
@@ -71,7 +65,8 @@ def _prefixes(db: sqlite_utils.Database) -> None:
             sequence_id INTEGER PRIMARY KEY REFERENCES sequences (id) ON DELETE CASCADE,
             filler BLOB NOT NULL,
             keys BLOB NOT NULL,
-            manifest BLOB NOT NULL
+            manifest BLOB NOT NULL,
+            padding BLOB NOT NULL
         ) STRICT;
 
         CREATE TABLE pins (conversation_id INTEGER PRIMARY KEY) STRICT;
@@ -89,3 +84,10 @@ def _prefixes(db: sqlite_utils.Database) -> None:
         CREATE INDEX page_uses_by_page ON page_uses (page_id);
         CREATE INDEX sequences_by_last_use ON sequences (last_used);
     """)
+    db.execute(f"PRAGMA user_version={measure_usable_nbytes(db)}")
+
+
+def usable_nbytes(db: sqlite_utils.Database) -> int:
+    """Return how many bytes of a page of the file SQLite uses, as measured when it was made."""
+    (nbytes,) = db.execute("PRAGMA user_version").fetchone()
+    return int(nbytes)
