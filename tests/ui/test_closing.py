@@ -51,7 +51,7 @@ def engine(qtbot: QtBot, tmp_path: Path, slow: Slow) -> Iterator[EngineThread]:
 
 
 class Window(QMainWindow):
-    """A window that ends an engine when it closes, with a menu of its own."""
+    """A window that ends an engine when it closes, with a key of its own."""
 
     def __init__(self, engine: EngineThread) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Window(QMainWindow):
         stop = QAction("Stop", self)
         stop.setShortcut("Esc")
         stop.triggered.connect(lambda: self.stopped.append(True))
-        self.menuBar().addMenu("Model").addAction(stop)
+        self.addAction(stop)
 
     def closeEvent(self, event: QCloseEvent) -> None:
         self.ending.end_engine()
@@ -115,7 +115,7 @@ def test_a_window_that_saves_says_so_and_is_left_at_once(
     assert slow.was_left
     assert engine.has_ended(0)
     assert not window.isVisible()
-    assert not window.stopped  # the menu's own Escape
+    assert not window.stopped  # by the window's own Escape
 
 
 def test_nothing_else_can_be_done_in_a_window_that_saves(window: Window, engine: EngineThread) -> None:
