@@ -60,5 +60,6 @@ def test_what_sqlite_uses_of_a_page_is_measured(reserved_nbytes: int) -> None:
         content[20] = reserved_nbytes
         content[105:107] = (USABLE_NBYTES - reserved_nbytes).to_bytes(2, "big")
         db.conn.deserialize(bytes(content))
+        db.execute(BLOBS)
         assert measure_usable_nbytes(db) == USABLE_NBYTES - reserved_nbytes
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
