@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
 
 import mlx.core as mx
 import mlx.nn as nn
@@ -202,6 +202,22 @@ def test_pins_and_what_is_yet_to_be_read_of_them_come_back() -> None:
     assert (bits(back), tiers(back)) == (bits(cache), tiers(cache))
 
 
+def test_a_change_of_precision_that_was_stopped_goes_on_after_closing_too() -> None:
+    stayed, gone = cache_of("8; page=64, hot=0, warm=0", 300), cache_of("8; page=64, hot=0, warm=0", 300)
+
+    def stop() -> None:
+        raise InterruptedError
+
+    for cache in (stayed, gone):
+        with pytest.raises(InterruptedError):
+            cache.apply(KVSpec.parse("4; page=64, hot=0, warm=0"), stop)
+    back = restored(gone)
+    for cache in (stayed, back):
+        cache.spec = KVSpec.parse("4; page=64, hot=0, warm=0")
+        cache.read(range(64))
+    assert bits(back) == bits(stayed) == ["4 4 4 4"] * 5
+
+
 def test_what_is_read_next_has_the_same_keys_as_if_it_had_stayed() -> None:
     for edit in (lambda cache: None, lambda cache: cache.drop(3, 5)):
         cache = cache_of("4; page=64", 200)
@@ -234,7 +250,7 @@ def test_numbers_in_runs_are_the_same_numbers(numbers: set[int]) -> None:
     assert all(former[0] + former[1] < later[0] for former, later in itertools.pairwise(runs))
 
 
-@cache
+@functools.cache
 def good_manifest() -> bytes:
     return bytes(cache_of("4; page=64", 70).encode_manifest((), MODEL))
 
@@ -391,9 +407,11 @@ def test_pages_under_the_wrong_key_of_another_model_or_damaged_are_refused_and_m
     pages = stored(cache)
     back = awaited(cache)
     first, second, third = back.outside_chains
-    alike = cache_of("16; page=64", 200)
+    alike, other = cache_of("16; page=64", 200), cache_of("16; page=64")
+    other.read([9, *range(2, 201)])
     wrong: list[tuple[bytes | bytearray, type[BlobError]]] = [
         (pages[second], DamagedBlobError),
+        (stored(other)[prefix_chain([9, *range(2, 65)], 64)[0]], DamagedBlobError),
         (pages[first][:-1], DamagedBlobError),
         (pages[first][:500] + bytes([pages[first][500] ^ 1]) + pages[first][501:], DamagedBlobError),
         (b"", DamagedBlobError),
@@ -405,6 +423,8 @@ def test_pages_under_the_wrong_key_of_another_model_or_damaged_are_refused_and_m
     for blob, error in wrong:
         with pytest.raises(error):
             back.take_in(first, blob)
+    with pytest.raises(DamagedBlobError):  # the same words at the same place, but behind others
+        back.take_in(second, stored(other)[other.savable_pages()[1].chain])
     assert back.outside_chains == (first, second, third)
     assert holds_exactly(come_in(back, pages), text(200))
 
