@@ -24,7 +24,7 @@ _NO_CONVERSATION = (
 )
 _NO_PAGES = "This model keeps its memory in a form of its own, without pages. There is nothing to show here."
 _HOW = "Point at a page, or press Tab and the arrow keys, to see what is in it."
-_COMING = "It is still on disk, and comes back before it is read."
+_COMING = "It comes back before it is read."
 _OTHER = "These are the pages of another conversation, which the model read last."
 
 
@@ -208,7 +208,7 @@ class PagesPanel(QWidget):
 
 
 def _summary_text(pages: PageMap) -> str:
-    """Return how much there is: `40 pages, 10,253 tokens; 12 pages are still on disk`."""
+    """Return how much there is: `40 pages, 10,253 tokens; 12 on disk`."""
     count, tokens = num_cells(pages), sum(cell_tokens(pages))
     if not pages.pages:
         return f"1 open page, {tokens:,} of {pages.page_tokens:,} tokens"
@@ -216,4 +216,4 @@ def _summary_text(pages: PageMap) -> str:
     num_on_disk = sum(page.is_on_disk for page in pages.pages)
     if not num_on_disk:
         return words
-    return f"{words}; {num_on_disk:,} {'page is' if num_on_disk == 1 else 'pages are'} still on disk"
+    return f"{words}; {num_on_disk:,} on disk"

@@ -130,8 +130,8 @@ def test_the_open_page_is_counted_wherever_pages_are(qtbot: QtBot, panel: PagesP
 
 def test_pages_that_have_not_come_back_from_disk_yet_are_counted(panel: PagesPanel) -> None:
     for num_on_disk, told in (
-        (3, "4 pages, 256 tokens; 3 pages are still on disk"),
-        (1, "4 pages, 256 tokens; 1 page is still on disk"),
+        (3, "4 pages, 256 tokens; 3 on disk"),
+        (1, "4 pages, 256 tokens; 1 on disk"),
         (0, "4 pages, 256 tokens"),
     ):
         panel.set_pages(page_map(*(page(at, is_on_disk=at < num_on_disk) for at in range(4))), True)
@@ -354,7 +354,7 @@ def test_a_page_that_is_still_on_disk_cannot_be_pinned_and_says_why(qtbot: QtBot
         qtbot.keyClick(shown, Qt.Key.Key_Return)
         shown.menu_asked.emit(0, QPoint(0, 0))
     assert panel.findChild(QMenu) is None
-    assert "It is still on disk, and comes back before it is read." in words(card_of(panel))
+    assert "It comes back before it is read." in words(card_of(panel))
 
 
 def test_the_context_menu_pins_the_page_under_the_mouse(qtbot: QtBot, panel: PagesPanel) -> None:
