@@ -49,6 +49,8 @@ TELL_EVERY_TOKENS = 32
 """Decoded tokens after which the figures of the cache are told."""
 PUBLISH_EVERY_TOKENS = 16
 """Decoded tokens after which the figures of the engine are published."""
+LAST_PASS_TOKENS = 32
+"""The last tokens of a prompt that give the answer's first token in the pass in which they are read."""
 PAUSE_POLL_S = 0.2
 """How often a reply that waits for memory looks whether there is some."""
 
@@ -137,7 +139,7 @@ class Generation:
     def _prefill(self) -> Iterator[PrefillProgress | Between]:
         yield self._progress()
         yield self._cache_changed()
-        while len(self._prompt) - self._cache.num_tokens > 1:
+        while len(self._prompt) - self._cache.num_tokens > LAST_PASS_TOKENS:
             self._cancel.check()
             yield from self._between(Phase.PREFILL)
             unread = self._prompt[self._cache.num_tokens : -1]
@@ -220,9 +222,10 @@ class Generation:
 
     def _write(self, detokenizer: StreamingDetokenizer) -> Generator[Token | Between, None, StopReason]:
         budget = min(self._sampling.max_tokens, self._room_tokens)
-        current = self._first_step()
-        self._cache.commit(self._prompt[-1:])
-        self._reader.read_tokens += 1
+        rest = self._prompt[self._cache.num_tokens :]
+        current = self._first_step(rest)
+        self._cache.commit(rest)
+        self._reader.read_tokens += len(rest)
         while True:
             is_last = self._completion_tokens + 1 == budget
             upcoming = None if is_last else self._chooser.choose(self._forward(current))
@@ -249,13 +252,13 @@ class Generation:
         most = min(self._limit_tokens, self._model.info.context_tokens - unused)
         return max(1, most - len(self._prompt))
 
-    def _first_step(self) -> mx.array:
-        """Take the prompt's last token; a quick pass ends the checks between layers.
+    def _first_step(self, rest: Sequence[int]) -> mx.array:
+        """Read the last tokens of the prompt; a quick pass ends the checks between layers.
 
         They wait for each layer, which keeps a step from running ahead while the last token is handed over.
         """
         started_s = time.perf_counter()
-        logits = self._forward(mx.array(self._prompt[-1:]))
+        logits = self._forward(mx.array(list(rest)))
         self._require_numbers(logits)
         sampled = self._chooser.choose(logits)
         if self._reader.checks_layers:
@@ -274,7 +277,7 @@ class Generation:
             )
 
     def _forward(self, tokens: mx.array) -> mx.array:
-        """Return the logits after `tokens`, shape [1]: [1, vocabulary]."""
+        """Return the logits after the last of `tokens`, shape [tokens]: [1, vocabulary]."""
         return cast(mx.array, self._model.module(tokens[None], cache=self._cache.layers))[:, -1, :]
 
     def _count_token(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import mlx.core as mx
 import pytest
 from mlx_lm.generate import generate_step
@@ -18,7 +20,8 @@ from engine.events import (
     StopReason,
     Token,
 )
-from engine.generate import Generation
+from engine.generate import LAST_PASS_TOKENS, Generation
+from engine.kv.cache import SequenceCache
 from engine.kv.precision import KVSpec
 from engine.model import Model
 from engine.sampling import SamplingParams
@@ -34,6 +37,27 @@ def test_greedy_tokens_are_those_of_mlx_lms_own_loop(starter: Model) -> None:
     assert stats.stop_reason is StopReason.LENGTH
     assert stats.prompt_tokens == len(prompt)
     assert stats.completion_tokens == 12
+
+
+def test_the_end_of_a_prompt_is_read_in_the_pass_of_the_first_token(
+    starter: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, prompt = new_cache(starter), prompt_of(starter)
+    assert len(prompt) > LAST_PASS_TOKENS
+    expected, _, _ = outcome(generate(starter, prompt))
+    reads: list[int] = []
+    read = SequenceCache.read
+
+    def noted(self: SequenceCache, tokens: Sequence[int]) -> mx.array:
+        reads.append(len(tokens))
+        return read(self, tokens)
+
+    monkeypatch.setattr(SequenceCache, "read", noted)
+    cache.read(prompt[:-LAST_PASS_TOKENS])
+    tokens, _, stats = outcome(generate(starter, prompt, cache=cache))
+    assert reads == [len(prompt) - LAST_PASS_TOKENS]  # the one above alone
+    assert tokens == expected and cache.tokens[: len(prompt)] == prompt
+    assert stats.reused_tokens == len(prompt) - LAST_PASS_TOKENS
 
 
 def test_the_text_of_a_reply_is_whole_even_when_characters_span_tokens(starter: Model) -> None:
