@@ -66,8 +66,8 @@ class PrefixTableModel(QAbstractTableModel):
         self._order = column, order
         rows = self._sorted(self._rows)
         numbers = {_place(row): number for number, row in enumerate(rows)}
+        self.layoutAboutToBeChanged.emit()  # views keep their places by indexes that they make now
         before = self.persistentIndexList()
-        self.layoutAboutToBeChanged.emit()
         after = [self.index(numbers[_place(self._rows[old.row()])], old.column()) for old in before]
         self._rows = rows
         self.changePersistentIndexList(before, after)
