@@ -31,17 +31,18 @@ class StoreOptions:
 
     Attributes:
         synchronous: SQLite's setting; with `FULL` nothing that was written is lost when the power fails.
-        secure_delete: SQLite's setting; `FAST` leaves what is deleted in pages that are free.
         page_nbytes: of a page of a new file.
         gives_space_back: whether free pages of a new file can be cut off it.
         copies_before_migration: whether a copy of the file is kept when it is migrated.
+        writes_once: whether a transaction stays in memory until it is committed, however large it is; what
+            it overwrites or cuts off again is then never written.
     """
 
     synchronous: str = "FULL"
-    secure_delete: str = "ON"
     page_nbytes: int = 4096
     gives_space_back: bool = False
     copies_before_migration: bool = True
+    writes_once: bool = False
 
 
 DEFAULT_OPTIONS = StoreOptions()
@@ -119,12 +120,6 @@ class StoreConnection:
             finally:
                 self._db.execute(f"PRAGMA busy_timeout={round(BUSY_TIMEOUT_S * 1000)}")
         return not is_busy
-
-    def cut_off_free_pages(self, most_pages: int) -> None:
-        """Move pages from the end of the file to free places, and cut the end off; one transaction."""
-        with _guarded(self.path):
-            # A single `execute` stops after the first page.
-            self._db.conn.executescript(f"PRAGMA incremental_vacuum({most_pages})")
 
     def close(self) -> None:
         """Close the connection; a second call does nothing."""
@@ -225,9 +220,9 @@ def refuse_newer(path: Path, applied: set[str], migrations: Migrations) -> None:
 
 def _pragmas(options: StoreOptions) -> Iterator[str]:
     yield "foreign_keys=ON"
+    yield "secure_delete=ON"
     yield "cell_size_check=ON"
     yield f"synchronous={options.synchronous}"
-    yield f"secure_delete={options.secure_delete}"
 
 
 @contextmanager

@@ -12,8 +12,7 @@ import sqlite_utils
 
 from app.store.connection import StoreConnection
 from app.store.errors import StoreReplacedError, store_errors
-from app.store.prefixes.padding import FILLER, padding_nbytes
-from app.store.prefixes.schema import OPTIONS, PREFIXES, usable_nbytes
+from app.store.prefixes.schema import FILLER, OPTIONS, PREFIXES
 from engine.prefixes.records import KEY_NBYTES, NewPage, StoredPage, StoredSequence
 
 TOUCH_AFTER_MS = 60_000
@@ -163,7 +162,7 @@ class PrefixDatabase:
             if is_new:
                 self._write_page(db, page, None if row is None else row["id"])
             _note_use(db, page)
-            return self._count(db, len(page.blob)) if is_new else 0
+            return self.count_written(db, len(page.blob)) if is_new else 0
 
     def put_sequence(self, sequence: StoredSequence) -> int:
         """Note whose the pages are that are stored of a sequence, and keep its manifest in place of the last.
@@ -186,8 +185,9 @@ class PrefixDatabase:
                    RETURNING id""",
                 (conversation_id, sequence.model, sequence.num_tokens, len(sequence.manifest), self._now),
             ).fetchall()
-            _write_blobs(db, "manifests", sequence_id, keys, sequence.manifest)
-            return self._count(db, len(keys) + len(sequence.manifest))
+            row = (sequence_id, FILLER, keys, sequence.manifest)
+            db.execute("INSERT OR REPLACE INTO manifests VALUES (?, ?, ?, ?)", row)
+            return self.count_written(db, len(keys) + len(sequence.manifest))
 
     def touch(self, keys: Collection[bytes]) -> None:
         """Note that pages were used now; those that were used a moment ago are left as they are."""
@@ -231,15 +231,13 @@ class PrefixDatabase:
         with self.write() as db:
             db.execute("INSERT OR REPLACE INTO models VALUES (?, ?, ?)", (path, fingerprint, digest))
 
-    def count_written(self, nbytes: int) -> None:
-        """Count bytes of the file that were written again by the housekeeping."""
-        with self.write() as db:
-            self._count(db, nbytes)
-
-    def cut_off_free_pages(self, most_pages: int) -> None:
-        """Make the file shorter by some of its free pages, in one transaction."""
-        self._check_place()
-        self.connection.cut_off_free_pages(most_pages)
+    def count_written(self, db: sqlite_utils.Database, nbytes: int) -> int:
+        """Count, in a transaction, bytes that it writes, and forget the days before; return them, twice."""
+        written = WRITTEN_TIMES * nbytes
+        db.execute("DELETE FROM written WHERE day <> ?", (self._today,))
+        sql = "INSERT INTO written VALUES (?, ?) ON CONFLICT DO UPDATE SET nbytes = nbytes + excluded.nbytes"
+        db.execute(sql, (self._today, written))
+        return written
 
     @property
     def _now(self) -> int:
@@ -270,22 +268,7 @@ class PrefixDatabase:
                 self._now,
             ),
         ).fetchall()
-        _write_blobs(db, "page_blobs", page_id, page.blob)
-
-    def _count(self, db: sqlite_utils.Database, nbytes: int) -> int:
-        """Count what was written, and forget the days before."""
-        written = WRITTEN_TIMES * nbytes
-        db.execute("DELETE FROM written WHERE day <> ?", (self._today,))
-        sql = "INSERT INTO written VALUES (?, ?) ON CONFLICT DO UPDATE SET nbytes = nbytes + excluded.nbytes"
-        db.execute(sql, (self._today, written))
-        return written
-
-
-def _write_blobs(db: sqlite_utils.Database, table: str, row_id: int, *blobs: bytes | bytearray) -> None:
-    padding = padding_nbytes(usable_nbytes(db), len(FILLER), *map(len, blobs))
-    places = ", ".join("?" * len(blobs))
-    sql = f"INSERT OR REPLACE INTO {table} VALUES (?, ?, {places}, zeroblob(?))"
-    db.execute(sql, (row_id, FILLER, *blobs, padding))
+        db.execute("INSERT OR REPLACE INTO page_blobs VALUES (?, ?, ?)", (page_id, FILLER, page.blob))
 
 
 def _is_of_others(db: sqlite_utils.Database, page_id: int, page: NewPage) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,10 +17,10 @@ from app.store.prefixes.database import PrefixDatabase
 from app.store.prefixes.records import MOST_DISK_SHARE, MOST_NBYTES, PrefixEntry
 from app.store.prefixes.schema import PAGE_NBYTES
 
-STEP_PAGES = 16
-"""Pages of sequences that go in one transaction."""
+STEP_PAGES = 4
+"""Pages of sequences that go in one transaction; the writers of other processes wait as long."""
 STEP_CUT_PAGES = 256
-"""Pages of the file that are moved in one transaction: 4 MB, about 10 ms."""
+"""Pages of the file that are cut off in one transaction: 4 MB."""
 EMPTYING_TIMEOUT_S = 0.2
 """Other writers wait as long while the log is emptied."""
 SPARE_SHARE = 50
@@ -114,17 +115,15 @@ class Housekeeping:
 
         Its words are in none of the files as soon as `give_back` has returned True.
         """
-        with self._database.write() as db:
+        with self._cutting_off() as db:
             for table in ("sequences", "pins"):
                 db.execute(f"DELETE FROM {table} WHERE conversation_id = ?", (conversation_id,))
-            page_ids = [
-                row["id"] for row in db.execute(f"{_OWN_PAGES} ORDER BY position DESC", (conversation_id,))
-            ]
-        for first in range(0, len(page_ids), STEP_PAGES):
-            step = page_ids[first : first + STEP_PAGES]
-            with self._database.write() as db:
-                # Another process may have had a look at them in the meantime.
-                sql = f"DELETE FROM pages WHERE id IN ({_OWN_PAGES} AND id IN ({', '.join('?' * len(step))}))"
+            rows = db.execute(f"{_OWN_PAGES} ORDER BY position DESC", (conversation_id,)).fetchall()
+        for first in range(0, len(rows), STEP_PAGES):
+            step = [row["id"] for row in rows[first : first + STEP_PAGES]]
+            # Another conversation may have them by now.
+            sql = f"DELETE FROM pages WHERE id IN ({_OWN_PAGES} AND id IN ({', '.join('?' * len(step))}))"
+            with self._cutting_off() as db:
                 db.execute(sql, (conversation_id, *step))
         with self._database.write() as db:
             db.execute("DELETE FROM page_uses WHERE conversation_id = ?", (conversation_id,))
@@ -160,12 +159,16 @@ class Housekeeping:
         """Evict until so little is left, at most `STEP_PAGES` pages; None where it is, or nothing is left."""
         num_pages = num_evicted = 0
         with self._database.write() as db:
+            live = _live_nbytes(db)
             while num_evicted < STEP_PAGES and _live_nbytes(db) > most_live_nbytes:
                 table = _evict_next(db)
                 if table is None:
                     break
                 num_pages += table == "pages"
                 num_evicted += 1
+            if num_evicted:
+                # What becomes free is overwritten.
+                self._database.count_written(db, live - _live_nbytes(db))
         return num_pages if num_evicted else None
 
     def _has_room(self, nbytes: int, most: int) -> bool:
@@ -178,17 +181,30 @@ class Housekeeping:
 
     def _cut_off_free_pages(self, file_limit: int) -> bool:
         """Make the file shorter until it takes so little or has no free pages; return whether that is so."""
-        first = left = self._num_pages_above(file_limit)
-        while left:
-            self._database.cut_off_free_pages(min(left, STEP_CUT_PAGES))
-            left, before = self._num_pages_above(file_limit), left
-            if left >= before:
-                # Another process frees pages at the same time.
-                return False
-        if first:
-            # Each of them had another page moved into its place, unless it was at the end.
-            self._database.count_written(first * PAGE_NBYTES)
+        while num_pages := self._num_pages_above(file_limit):
+            with self._database.write() as db:
+                if not self._cut_off(db, min(num_pages, STEP_CUT_PAGES)):
+                    return False
         return True
+
+    @contextmanager
+    def _cutting_off(self) -> Iterator[sqlite_utils.Database]:
+        """A transaction at whose end the pages that it has made free are cut off: they are never written."""
+        with self._database.write() as db:
+            before = _number(db, "PRAGMA freelist_count")
+            yield db
+            self._cut_off(db, _number(db, "PRAGMA freelist_count") - before)
+
+    def _cut_off(self, db: sqlite_utils.Database, most_pages: int) -> int:
+        """Make the file shorter by so many pages, as far as so many are free; return their number."""
+        num_pages = min(most_pages, _number(db, "PRAGMA freelist_count"))
+        for _ in range(num_pages):
+            # A single call stops after the first page, whatever it is told.
+            db.execute("PRAGMA incremental_vacuum(1)")
+        if num_pages > 0:
+            # Each of them had another page moved into its place, unless it was at the end.
+            self._database.count_written(db, num_pages * PAGE_NBYTES)
+        return num_pages
 
     def _num_pages_above(self, file_limit: int) -> int:
         with self._database.read() as db:

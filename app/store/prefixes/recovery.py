@@ -29,8 +29,7 @@ from app.store.errors import (
     store_errors,
 )
 from app.store.prefixes.database import PrefixDatabase
-from app.store.prefixes.padding import FILLER
-from app.store.prefixes.schema import OPTIONS, PREFIXES
+from app.store.prefixes.schema import FILLER, OPTIONS, PREFIXES
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,9 @@
-"""The schema of `prefixes.db` and the settings of its file."""
+"""The schema of `prefixes.db` and the settings of its file.
+
+SQLite leaves remains of what was deleted in pages of rows, which it copies from one to another, secure delete
+or not. So nothing that can be turned into words lies there: a filler of a whole page before each blob pushes
+it into pages of its own, and these are overwritten when they become free.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +11,24 @@ import sqlite_utils
 from sqlite_utils import Migrations
 
 from app.store.connection import StoreOptions
-from app.store.prefixes.padding import measure_usable_nbytes
 
 PAGE_NBYTES = 16_384
 OPTIONS = StoreOptions(
     synchronous="NORMAL",
-    # Overwriting 400 MB with zeros takes 0.6 s and wears the disk; cutting them off is needed anyway.
-    secure_delete="FAST",
     page_nbytes=PAGE_NBYTES,
     gives_space_back=True,
     copies_before_migration=False,
+    writes_once=True,
 )
+
+FILLER = b"Octavo prefixes\n" * (PAGE_NBYTES // 16)
+"""Stands before each blob; also tells a damaged file from one of another program."""
 
 PREFIXES = Migrations("prefixes")
 
 
 @PREFIXES(name="001_prefixes")
 def _prefixes(db: sqlite_utils.Database) -> None:
-    # What can be turned into words is only in tables with a filler and padding: see `padding`.
     # Times are milliseconds since 1970. Blobs have tables of their own: what lists pages never reads them.
     db.executescript("""
         CREATE TABLE pages (
@@ -41,8 +46,7 @@ def _prefixes(db: sqlite_utils.Database) -> None:
         CREATE TABLE page_blobs (
             page_id INTEGER PRIMARY KEY REFERENCES pages (id) ON DELETE CASCADE,
             filler BLOB NOT NULL,
-            blob BLOB NOT NULL,
-            padding BLOB NOT NULL
+            blob BLOB NOT NULL
         ) STRICT;
 
         CREATE TABLE page_uses (
@@ -65,8 +69,7 @@ def _prefixes(db: sqlite_utils.Database) -> None:
             sequence_id INTEGER PRIMARY KEY REFERENCES sequences (id) ON DELETE CASCADE,
             filler BLOB NOT NULL,
             keys BLOB NOT NULL,
-            manifest BLOB NOT NULL,
-            padding BLOB NOT NULL
+            manifest BLOB NOT NULL
         ) STRICT;
 
         CREATE TABLE pins (conversation_id INTEGER PRIMARY KEY) STRICT;
@@ -84,10 +87,3 @@ def _prefixes(db: sqlite_utils.Database) -> None:
         CREATE INDEX page_uses_by_page ON page_uses (page_id);
         CREATE INDEX sequences_by_last_use ON sequences (last_used);
     """)
-    db.execute(f"PRAGMA user_version={measure_usable_nbytes(db)}")
-
-
-def usable_nbytes(db: sqlite_utils.Database) -> int:
-    """Return how many bytes of a page of the file SQLite uses, as measured when it was made."""
-    (nbytes,) = db.execute("PRAGMA user_version").fetchone()
-    return int(nbytes)
