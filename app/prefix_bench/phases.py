@@ -67,7 +67,7 @@ def _keep(order: Order) -> Outcome:
         open_tokens=usage.open_tokens,
         nbytes=nbytes,
         pages_nbytes=usage.sealed_nbytes,
-        pages_disk_nbytes=stored,
+        stored_nbytes=stored,
         disk_nbytes=_file_nbytes(order),
         save_s=save_s,
     )

@@ -58,7 +58,7 @@ class Kept:
         open_tokens: of them, those that no page holds yet.
         nbytes: bytes of its pages in memory and of the open tokens, without room to spare.
         pages_nbytes: of its pages alone.
-        pages_disk_nbytes: bytes of the same pages as they are stored.
+        stored_nbytes: of all of it as it is stored, without what the file takes to find it.
         disk_nbytes: bytes of the whole file.
         save_s: seconds after the answer until everything was written.
     """
@@ -70,7 +70,7 @@ class Kept:
     open_tokens: int
     nbytes: int
     pages_nbytes: int
-    pages_disk_nbytes: int
+    stored_nbytes: int
     disk_nbytes: int
     save_s: float
 

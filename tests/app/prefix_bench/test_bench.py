@@ -58,7 +58,7 @@ def require_whole(result: PrefixBench, plan: PrefixBenchPlan) -> None:
         assert 0 < answer.ttft_s < answer.process_s
     assert kept.num_tokens % PAGE_TOKENS == kept.open_tokens
     assert 0 < kept.pages_nbytes < kept.nbytes
-    assert 0.9 * kept.pages_nbytes < kept.pages_disk_nbytes < kept.disk_nbytes < 2 * kept.nbytes
+    assert 0.9 * kept.pages_nbytes < kept.stored_nbytes < kept.disk_nbytes < 2 * kept.nbytes
     assert len(result.decode.idle_tps) == len(result.decode.writing_tps) == plan.runs
     assert result.decode.written_nbytes > 0
     assert [cache.saved.bits for cache in result.prompt_caches] == [16, 4]

@@ -25,7 +25,7 @@ KEPT = Kept(
     open_tokens=168,
     nbytes=100 * MB,
     pages_nbytes=92 * MB,
-    pages_disk_nbytes=93 * MB,
+    stored_nbytes=93 * MB,
     disk_nbytes=104 * MB,
     save_s=0.8,
 )
