@@ -17,6 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.store import connection
@@ -60,10 +61,11 @@ OTHER_QUESTION = asked(
 
 @dataclass(frozen=True, eq=False)
 class Answered:
-    """An answer, with all tokens that were read for it."""
+    """An answer, with all tokens that were read for it, and what the model would say behind it."""
 
     text: str
     tokens: list[int]
+    logits: np.ndarray
     stats: GenerationStats
 
 
@@ -76,18 +78,23 @@ class Process:
     told: list[str]
 
     def ask(self, request: GenerationRequest = OTHER_QUESTION) -> Answered:
-        text, stats = answer(self.engine, request)
-        return Answered(text, list(in_hand(self.engine).tokens), stats)
+        return answered_by(self.engine, request)
 
     def save(self) -> None:
         self.engine.save(CancelToken())
         assert self.service.flush(FLUSH_S)
 
 
+def answered_by(engine: Engine, request: GenerationRequest) -> Answered:
+    text, stats = answer(engine, request)
+    held = in_hand(engine)
+    return Answered(text, list(held.tokens), np.array(held.fork().read([65])[0, -1]), stats)
+
+
 @contextmanager
 def process(model: Path, backend: Backend, path: Path) -> Iterator[Process]:
     told: list[str] = []
-    service = PrefixService(path, PrefixSettings(), told.append, pause_s=0)
+    service = PrefixService(path, PrefixSettings(), told.append, pause_s=0.2)
     try:
         while service.model_digest(model) is None:
             os.sched_yield()
@@ -104,10 +111,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def expected(model: Path, backend: Backend) -> Answered:
     """The answer of an engine that reads everything."""
-    engine = small_engine(model, backend)
-    text, stats = answer(engine, OTHER_QUESTION)
-    assert stats.reused_tokens == 0
-    return Answered(text, list(in_hand(engine).tokens), stats)
+    answered = answered_by(small_engine(model, backend), OTHER_QUESTION)
+    assert answered.stats.reused_tokens == 0
+    return answered
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +173,7 @@ def assert_right(answered: Answered, expected: Answered) -> None:
     """The same words after the same text, whatever was reused of it."""
     assert answered.text == expected.text
     assert answered.tokens == expected.tokens
+    np.testing.assert_allclose(answered.logits, expected.logits, atol=1e-4 * np.abs(expected.logits).max())
 
 
 def test_a_conversation_comes_back_whole(opened: Process, expected: Answered) -> None:
@@ -236,10 +243,10 @@ def test_another_model_under_the_same_name_uses_nothing(
     shutil.copytree(model, folder)
     config = folder / "config.json"
     config.write_text(config.read_text().replace("1e-05", "1e-01"))
-    text, _ = answer(small_engine(folder, backend), OTHER_QUESTION)
+    expected = answered_by(small_engine(folder, backend), OTHER_QUESTION)
     with process(folder, backend, path) as other:
         answered = other.ask()
-        assert answered.text == text
+        assert_right(answered, expected)
         assert answered.stats.reused_tokens == 0
         assert (answered.stats.reread_note or "").startswith(OTHER_MODEL)
         assert other.service.figures().restored == 0
@@ -264,13 +271,12 @@ def test_a_locked_file_costs_time_and_no_answer(
 ) -> None:
     monkeypatch.setattr(connection, "BUSY_TIMEOUT_S", 0.05)
     with process(model, backend, path) as opened:
-        assert opened.service.flush(FLUSH_S)
+        opened.service.leave()
         with locked_elsewhere(path):
             assert_right(opened.ask(), expected)
             opened.engine.save(CancelToken())
         assert len(opened.told) == 1
-        opened.save()
-        assert opened.service.figures().problem is None
+        assert opened.service.flush(FLUSH_S)
 
 
 def test_a_page_that_made_room_is_read_again(opened: Process, path: Path, expected: Answered) -> None:
