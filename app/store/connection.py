@@ -223,6 +223,7 @@ def _pragmas(options: StoreOptions) -> Iterator[str]:
     yield "secure_delete=ON"
     yield "cell_size_check=ON"
     yield f"synchronous={options.synchronous}"
+    yield f"cache_spill={'OFF' if options.writes_once else 'ON'}"
 
 
 @contextmanager

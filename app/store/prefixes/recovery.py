@@ -99,7 +99,8 @@ def clear(database: PrefixDatabase) -> None:
             rows = {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in _KEPT_TABLES}
         try:
             delete_files(draft)
-            _write_draft(draft, rows)
+            with store_errors(draft):
+                _write_draft(draft, rows)
             _delete(path, except_file=True)
             draft.replace(path)
         except StorageFullError:
