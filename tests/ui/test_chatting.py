@@ -25,6 +25,8 @@ pytestmark = pytest.mark.slow
 SHORT = SamplingParams(temperature=0, repetition_penalty=1.0, max_tokens=12)
 LONG = SamplingParams(temperature=0, repetition_penalty=1.2, max_tokens=2000)
 TEXT = "The lighthouse at Cape Nord was built in 1887 by Ida Halvorsen and painted red and white.\n"
+PAGE = TEXT * 15
+"""More than fits into a page of the KV cache."""
 ANSWER_MS = 3 * WAIT_MS
 GAP_BOUND_MS = 1000
 """Generous: a machine that does much else stops any window now and then. The figure itself is printed."""
@@ -49,7 +51,7 @@ def test_a_document_is_dropped_asked_about_answered_and_all_is_there_after_a_res
 ) -> None:
     window = desk.open_with_model(starter_gguf, SHORT)
     file = tmp_path / "lighthouse.md"
-    file.write_text(TEXT)
+    file.write_text(PAGE)
     drop(window, file)
     attachments = window.chat.attachments
     qtbot.waitUntil(lambda: len(attachments.attachments) == 1, timeout=WAIT_MS)
@@ -63,7 +65,7 @@ def test_a_document_is_dropped_asked_about_answered_and_all_is_there_after_a_res
     wait_for_answer(window, qtbot)
 
     question, answer = window.chat.session.messages
-    assert question.attachments[0].text.strip() == TEXT.strip()
+    assert question.attachments[0].text.strip() == PAGE.strip()
     assert answer.role is Role.ASSISTANT and answer.state is MessageState.COMPLETE and answer.text.strip()
     assert answer.stats is not None and answer.stats.completion_tokens <= 12
     assert answer.text == window.chat.stream.text
@@ -74,6 +76,14 @@ def test_a_document_is_dropped_asked_about_answered_and_all_is_there_after_a_res
     window = desk.open()
     assert window.chat.session.messages == [question, answer]
     assert window.view.message_ids == [question.id, answer.id]
+
+    window.start([])
+    qtbot.waitUntil(lambda: window.precision.held is not None, timeout=ANSWER_MS)  # before anything is asked
+    ask(window, qtbot, "And when?")
+    wait_for_answer(window, qtbot)
+    again = window.chat.session.messages[-1].stats
+    assert again is not None
+    assert answer.stats.prompt_tokens <= again.reused_tokens < again.prompt_tokens
 
 
 def test_the_window_stays_alive_while_a_reply_streams(
