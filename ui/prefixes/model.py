@@ -98,14 +98,13 @@ class PrefixTableModel(QAbstractTableModel):
         if not index.isValid():
             return None
         row, column = self._rows[index.row()], index.column()
-        now = datetime.now().astimezone()
         match role:
             case Qt.ItemDataRole.DisplayRole:
-                return row.title if column == TITLE else figures_of(row, now)[column - 1]
+                return row.title if column == TITLE else figures_of(row, _now())[column - 1]
             case Qt.ItemDataRole.AccessibleTextRole:
-                return row_sentence(row, now) if column == TITLE else None
+                return row_sentence(row, _now()) if column == TITLE else None
             case Qt.ItemDataRole.ToolTipRole:
-                return plain_tip(row_sentence(row, now))
+                return plain_tip(row_sentence(row, _now()))
             case Qt.ItemDataRole.DecorationRole:
                 return Theme.current().icon("pin", "text") if column == TITLE and row.is_pinned else None
             case Qt.ItemDataRole.TextAlignmentRole:
@@ -115,6 +114,10 @@ class PrefixTableModel(QAbstractTableModel):
     def _sorted(self, rows: Sequence[PrefixRow]) -> list[PrefixRow]:
         column, order = self._order
         return sorted(rows, key=_ORDERS[column], reverse=order is Qt.SortOrder.DescendingOrder)
+
+
+def _now() -> datetime:
+    return datetime.now().astimezone()
 
 
 def _place(row: PrefixRow) -> int:

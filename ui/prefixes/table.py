@@ -14,7 +14,9 @@ from ui.prefixes.rows import PrefixRow
 from ui.theme import Theme
 
 _LEAST_TITLE_WIDTH = 150
-_PADDING = 18
+_PADDING = 24
+_WIDEST = {SIZE: "99.9 GB", LAST_USED: "30 September 2026", TOKENS: "9,999,999", SHARED: "99.9 GB"}
+"""The longest text of each column of figures. Asking all rows for theirs would take 0.1 s."""
 _ICON = 14
 
 
@@ -77,7 +79,6 @@ class PrefixTable(QTreeView):
         if self._rows.set_rows(rows):
             self._restore(chosen, current.conversation_ids if current is not None else ())
             self.verticalScrollBar().setValue(place)
-        self._fit_columns()
         self.selected.emit()
 
     def _restore(self, chosen: set[tuple[int, ...]], current: tuple[int, ...]) -> None:
@@ -99,10 +100,11 @@ class PrefixTable(QTreeView):
         self.selected.emit()
 
     def _fit_columns(self) -> None:
-        """Give each column of figures the width of its longest text, and leave out those without room."""
+        """Give each column of figures room for its longest text, and leave out those that have none."""
         room = self.viewport().width() - _LEAST_TITLE_WIDTH
-        for column in (SIZE, LAST_USED, TOKENS, SHARED):
-            width = max(self.header().sectionSizeHint(column), self.sizeHintForColumn(column)) + _PADDING
+        for column, text in _WIDEST.items():
+            needed = self.fontMetrics().horizontalAdvance(text) + _PADDING
+            width = max(self.header().sectionSizeHint(column), needed)
             self.setColumnHidden(column, width > room)
             self.setColumnWidth(column, width)
             room -= width
