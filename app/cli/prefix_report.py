@@ -140,7 +140,7 @@ def _notes(result: PrefixBench) -> list[str]:
         "Octavo saves after the answer what it has not saved before it, mlx-lm everything.",
         "Here both load before the question, and the first token is counted from the question.",
         f"Answers: {statistics.median(decode.idle_tps):.2f} tokens/s with nothing to save, "
-        f"{statistics.median(decode.writing_tps):.2f} while pages were written without a pause "
+        f"{statistics.median(decode.writing_tps):.2f} while pages always waited to be written "
         f"({decode.written_mbps:.0f} MB/s).",
     ]
     if not result.from_disk:

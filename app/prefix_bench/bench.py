@@ -53,7 +53,7 @@ class PrefixBenchPlan:
 def bench_prefix(
     model: Path, text: str, plan: PrefixBenchPlan, folder: Path, run: RunPhase, on_stage: OnStage
 ) -> PrefixBench:
-    """Measure all; with the starter on two cores of a CPU it takes about six minutes.
+    """Measure all; with the starter on two cores of a CPU it takes about five minutes.
 
     Args:
         model: a model's folder or file.

@@ -1,4 +1,4 @@
-"""The speed of answers while pages are written all the time, and without, by turns in one process."""
+"""The speed of answers while pages always wait to be written, and without, by turns in one process."""
 
 from __future__ import annotations
 

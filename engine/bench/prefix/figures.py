@@ -106,7 +106,7 @@ class DecodeWhileWriting:
 
     Attributes:
         idle_tps: tokens per second of each answer with nothing to write.
-        writing_tps: of each with the writer at work all the time.
+        writing_tps: of each with pages always waiting; the writer pauses between two of them.
         written_nbytes: bytes of the pages that were written meanwhile.
         seconds: that these answers took.
     """
