@@ -33,7 +33,7 @@ class Waiting:
         self._in_hand: Write | Order | None = None
         self._deleted: set[int] = set()
         self._seen: set[int] = set()
-        self._closed = False
+        self._closed = self._abandoned = False
         self._num_hurrying = 0
 
     # For those who put and look.
@@ -109,7 +109,8 @@ class Waiting:
     def flush(self, timeout_s: float) -> bool:
         """Wait until all is done, or so many seconds; return whether it is."""
         with self._changed, self._hurrying():
-            return self._changed.wait_for(self._is_done, timeout_s)
+            self._changed.wait_for(lambda: self._abandoned or self._is_done(), timeout_s)
+            return self._is_done()
 
     def delete(self, conversation_id: int, order: Order) -> None:
         """Drop what waits of a conversation, take no more of it, and give the order to delete it.
@@ -181,6 +182,12 @@ class Waiting:
             if order is not None and not isinstance(order, Write) and not self._closed:
                 self._orders.appendleft(order)
             self._changed.notify_all()
+
+    def abandon(self) -> None:
+        """Let nobody wait any more: no thread writes."""
+        with self._changed:
+            self._abandoned = True
+            self.close()
 
     def rest(self, timeout_s: float) -> None:
         """Wait so many seconds, less when closed."""

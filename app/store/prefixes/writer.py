@@ -84,7 +84,7 @@ class PrefixWriter:
                 else:
                     self._follow(job)
         finally:
-            self._waiting.close()
+            self._waiting.abandon()
             self._database.close()
 
     def _write(self, write: Write) -> None:

@@ -219,3 +219,17 @@ def test_a_pause_is_as_long_as_it_is_said_to_be_when_nobody_waits() -> None:
     started_s = time.monotonic()
     waiting.pause(0.05)
     assert time.monotonic() - started_s >= 0.05
+
+
+def test_nobody_waits_for_a_thread_that_has_ended_in_the_middle() -> None:
+    waiting = Waiting()
+    waiting.order(an_order)
+    waiting.put(page_of("page"))
+    waiting.take()
+    flushed: list[bool] = []
+    waits = threading.Thread(target=lambda: flushed.append(waiting.flush(600)))
+    waits.start()
+    waiting.abandon()
+    waits.join(60)
+    assert flushed == [False]
+    assert not waiting.put(page_of("late"))
