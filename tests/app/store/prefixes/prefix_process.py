@@ -18,7 +18,9 @@ PAGES = 4
 
 def names_of(conversation_id: int) -> tuple[str, ...]:
     """The pages of a conversation; ten in a row share their beginning, with others 500 further on."""
-    return f"beginning {conversation_id // 10 % 50}", *(f"{conversation_id} {number}" for number in range(PAGES))
+    return f"beginning {conversation_id // 10 % 50}", *(
+        f"{conversation_id} {number}" for number in range(PAGES)
+    )
 
 
 def run(service: PrefixService, first_id: int) -> None:
