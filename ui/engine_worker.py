@@ -271,6 +271,7 @@ class EngineWorker(QThread):
     ) -> None:
         """Write a summary that the user asks for."""
         self.state_changed.emit(EngineState.SUMMARIZING)
+        self._prefixes.used()
         self._context.summarize(conversation_id, leaf_id, keys, settings, cancel)
 
     def settle(self, conversation_id: int, settings: ReplySettings) -> None:
