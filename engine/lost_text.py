@@ -10,7 +10,7 @@ from engine.spans import Prompt
 
 EVICTED = "A part of what was kept on disk had made room for other pages"
 DAMAGED = "A part of what was kept on disk was damaged"
-OTHER_MODEL = "What is kept on disk was read by another model"
+OTHER_MODEL = "What is kept on disk was read by another model, or with another version of mlx-lm"
 OTHER_PAGES = "The pages of the KV cache have another size now"
 NOT_THERE = "Nothing of this conversation was in memory or on disk"
 ONLY_DOCUMENTS = "Only system prompts and documents are kept on disk"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import mlx_lm
+
 from engine.errors import ModelError
 from engine.prefixes.digest import fingerprint
 from engine.prefixes.records import PrefixStore
@@ -11,6 +13,9 @@ from engine.prefixes.records import PrefixStore
 
 class ModelIdentity:
     """Knows the digest of a model that is loaded once it has been found out.
+
+    It is that of the model's content with the version of mlx-lm, whose code computes with it: another version
+    may compute other numbers.
 
     To be made before the model is read: where its files are others afterwards, what is in memory has no
     digest, and nothing is stored or found for it.
@@ -30,9 +35,9 @@ class ModelIdentity:
     def digest(self) -> str | None:
         """The model's digest, None while it is not known; asking begins to find it out."""
         if self._digest is None and self._fingerprint is not None:
-            digest = self._store.model_digest(self._path)
-            if self._fingerprint == _fingerprint(self._path):
-                self._digest = digest
+            content = self._store.model_digest(self._path)
+            if content is not None and self._fingerprint == _fingerprint(self._path):
+                self._digest = f"{content} mlx-lm {mlx_lm.__version__}"
         return self._digest
 
 
