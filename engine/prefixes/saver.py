@@ -144,7 +144,7 @@ class PrefixSaver:
 
         if not self._put_pages(conversation_id, context, pages, model, has_room):
             return False
-        if conversation_id and pages:
+        if conversation_id and (pages or mode is SaveMode.EVERYTHING):
             check()
             if not self._store.put_sequence(self._sequence(conversation_id, context, pages, model)):
                 return False

@@ -46,6 +46,20 @@ def test_a_reopened_conversation_goes_on_as_if_it_had_never_been_closed(
     assert in_hand(again).tokens == in_hand(engine).tokens
 
 
+def test_a_conversation_shorter_than_a_page_comes_back_whole(
+    path: Path, backend: Backend, store: MemoryStore, engine: Engine
+) -> None:
+    question = ChatMessage("user", "Hello.", key="hello")
+    text = saved(engine, asked((question,), conversation_id=1, answer_key="answer"))
+    said = ChatMessage("assistant", text, key="answer")
+    request = asked((question, said, ChatMessage("user", "And?", key="next")), conversation_id=1)
+    num_held = in_hand(engine).num_tokens
+    assert num_held < PAGE_TOKENS
+    found, came_back = answer(reopened(path, backend, store), request)
+    expected, _ = answer(engine, request)
+    assert (found, came_back.reused_tokens) == (expected, num_held)
+
+
 def test_an_answer_is_found_in_the_tokens_that_the_model_wrote(
     path: Path, backend: Backend, store: MemoryStore, engine: Engine
 ) -> None:
