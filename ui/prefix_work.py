@@ -14,6 +14,12 @@ from ui.held_telling import HeldTelling
 SAVE_AFTER_S = 3.0
 """What was read is saved once nothing has been asked of the engine for so long."""
 
+SAVE_APART_S = 300.0
+"""While one conversation stays open, saving waits until it is so long since the last time.
+
+Its newest pages and tokens are exact and therefore large, and would be written anew after each answer.
+"""
+
 SAVE_AGAIN_S = 10.0
 """What could not be saved yet is tried again after so long."""
 
@@ -33,20 +39,26 @@ class PrefixWork:
         self._open_id = open_id
         self._is_to_load = False
         self._save_at_s = math.inf
+        self._was_used = False
+        self._saved_at_s = -math.inf
 
     def opened(self) -> None:
         """Take note that another conversation is open: it is to be loaded, and what was read to be saved."""
-        self._is_to_load = True
+        self._begin()
         self._save_at_s = time.monotonic()
 
     def loaded(self) -> None:
         """Take note that another model is there, which may have read the open conversation before."""
-        self._is_to_load = True
+        self._begin()
         self._save_at_s = math.inf
+
+    def _begin(self) -> None:
+        self._is_to_load, self._was_used, self._saved_at_s = True, False, -math.inf
 
     def used(self) -> None:
         """Take note that the engine was asked for something; it saves when it has been quiet since."""
-        self._save_at_s = time.monotonic() + SAVE_AFTER_S
+        self._was_used = True
+        self._save_at_s = max(time.monotonic() + SAVE_AFTER_S, self._saved_at_s + SAVE_APART_S)
 
     @property
     def due_in_s(self) -> float | None:
@@ -93,3 +105,5 @@ class PrefixWork:
             raise
         if not is_done:
             self._save_at_s = time.monotonic() + SAVE_AGAIN_S
+        elif self._was_used:
+            self._saved_at_s = time.monotonic()

@@ -13,7 +13,7 @@ from engine.engine import Engine
 from engine.errors import Cancelled
 from ui.engine_signals import EngineSignals
 from ui.held_telling import HeldTelling
-from ui.prefix_work import SAVE_AFTER_S, SAVE_AGAIN_S, PrefixWork
+from ui.prefix_work import SAVE_AFTER_S, SAVE_AGAIN_S, SAVE_APART_S, PrefixWork
 
 
 class NotingEngine:
@@ -108,6 +108,27 @@ def test_what_was_read_is_saved_once_when_it_has_been_quiet(bench: Bench) -> Non
     bench.work.used()
     assert bench.run() == ["save"]
     assert bench.run() == []
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_while_one_conversation_stays_open_its_answers_are_not_saved_one_by_one(bench: Bench) -> None:
+    bench.work.used()
+    assert bench.run() == ["save"]
+    bench.work.used()
+    assert bench.run() == []
+    due_in_s = bench.work.due_in_s
+    assert due_in_s is not None and SAVE_AFTER_S < due_in_s <= SAVE_APART_S
+
+
+@pytest.mark.usefixtures("no_wait")
+def test_the_first_answer_after_another_conversation_was_opened_is_saved(bench: Bench) -> None:
+    bench.work.used()
+    assert bench.run() == ["save"]
+    bench.work.used()
+    bench.work.opened()
+    assert bench.run() == ["load 7", "save"]
+    bench.work.used()
+    assert bench.run() == ["save"]
 
 
 @pytest.mark.usefixtures("no_wait")
