@@ -12,8 +12,8 @@ def may_clear(parent: QWidget, nbytes: int) -> bool:
     """Ask whether to delete all that is kept on disk."""
     question = (
         f"Delete all that the prefix cache keeps? {format_nbytes(nbytes)} become free. Conversations and "
-        "documents stay; what was read of them is read again when it is needed. What the model still has in "
-        "memory is saved again."
+        "documents stay; what was read of them is read again when it is needed. A conversation that is still "
+        "in memory is saved again when it goes on."
     )
     return _ask(parent, "Clear the prefix cache", question, "Delete all", "Cancel")
 

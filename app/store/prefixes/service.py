@@ -134,9 +134,11 @@ class PrefixService(PrefixStore):
             self._counts.add(losses=1)
 
     def clear(self) -> None:
-        """Delete all that is kept, also what waits to be written; what is put from now on is kept."""
+        """Delete all that is kept, also what waits to be written; what is put from now on is kept.
+
+        It is no loss: a conversation that is in memory is put again when it goes on.
+        """
         self._waiting.give_up(clear)
-        self._counts.add(losses=1)
         self._writer.begin()
 
     def keep_only(self, conversation_ids: Collection[int]) -> None:

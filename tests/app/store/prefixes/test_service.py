@@ -201,7 +201,7 @@ class TestDeleting:
             service.clear()
             service.put_page(page_of("next"))
         assert service.flush(FLUSH_S)
-        assert service.num_losses > losses
+        assert service.num_losses == losses  # or all that is in memory would be put again at once
         for name in ("one", "in hand", "waiting"):
             assert not holds_words_of(prefixes_path, name)
             assert service.find_pages([key_of(name)]) == ()

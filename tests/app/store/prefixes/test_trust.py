@@ -302,12 +302,16 @@ def test_what_is_deleted_while_it_is_in_use_is_read_again_and_not_kept(
     assert opened.service.entries() == ()
 
 
-def test_a_cleared_store_is_filled_again_by_what_is_in_memory(opened: Process, path: Path) -> None:
+def test_a_cleared_conversation_is_kept_again_when_it_goes_on_and_not_before(
+    opened: Process, path: Path
+) -> None:
     opened.ask()
     opened.save()
     opened.service.clear()
     assert opened.service.flush(FLUSH_S)
+    opened.save()
     assert blobs_of(path) == []
+    opened.ask(QUESTION)
     opened.save()
     assert len(blobs_of(path)) > 20
 
