@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
@@ -28,6 +28,13 @@ from ui.notifications import Notifications
 
 WAIT_MS = 60_000
 LOAD_MS = 120_000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_left_in_the_clipboard(qapp: QApplication) -> Iterator[None]:
+    """Take out what tests have put there: Qt would destroy it after the end of Python, and crash."""
+    yield
+    QGuiApplication.clipboard().clear()
 
 
 def drop(window: MainWindow, *paths: Path) -> None:
