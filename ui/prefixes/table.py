@@ -103,6 +103,7 @@ class PrefixTable(QTreeView):
         """Give each column of figures room for its longest text, and leave out those that have none."""
         room = self.viewport().width() - _LEAST_TITLE_WIDTH
         for column, text in _WIDEST.items():
+            self.setColumnHidden(column, False)  # else its name would take no room
             needed = self.fontMetrics().horizontalAdvance(text) + _PADDING
             width = max(self.header().sectionSizeHint(column), needed)
             self.setColumnHidden(column, width > room)
