@@ -21,6 +21,7 @@ from app.store.db import open_store
 from engine.backend import start_backend
 from engine.errors import OctavoError
 from ui.background import BackgroundJob
+from ui.last_save import purge
 from ui.notifications import Level, Notice, Notifications
 from ui.single_instance import Claim, DataFolderError, SingleInstance
 from ui.stored_settings import StoredSettings
@@ -93,7 +94,7 @@ def open_window(paths: AppPaths, notifications: Notifications) -> tuple[MainWind
 
     store, report = open_store(paths.conversations_db)
     store.mark_interrupted()
-    store.purge_deleted()
+    purge(store)
     settings, settings_message = load_settings(paths.settings_file)
 
     def tell(problem: str) -> None:

@@ -107,6 +107,14 @@ class StoreConnection:
             finally:
                 self._db.rollback()
 
+    def rewrite(self) -> None:
+        """Write the file anew, without the remains that SQLite leaves in pages of rows, secure delete or not.
+
+        Takes about a second for 200 MB, and as much room on the disk. Nobody else may read meanwhile.
+        """
+        with _guarded(self.path):
+            self._db.execute("VACUUM")
+
     def empty_log(self, timeout_s: float = BUSY_TIMEOUT_S) -> bool:
         """Write SQLite's log of changes back into the file, so that it holds no text that was deleted.
 

@@ -148,6 +148,7 @@ class ConversationStore:
             purged = db.execute("DELETE FROM conversations WHERE deleted_at IS NOT NULL").rowcount
             attachments.delete_unused_documents(db)
         if purged:
+            self._connection.rewrite()
             self._connection.empty_log()
         return purged
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import random
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -206,6 +207,30 @@ def test_purging_removes_the_deleted_from_the_disk_and_nothing_else(
     files = list(db_path.parent.iterdir())
     assert db_path in files
     assert not [file for file in files if secret.encode() in file.read_bytes()]
+
+
+@pytest.mark.parametrize("seed", [26, 27, 33, 38])
+def test_no_remains_of_purged_conversations_stay_between_the_rows_of_others(
+    seed: int, store: ConversationStore, db_path: Path
+) -> None:
+    """Without writing the file anew, pages that SQLite had filled again kept some words with these seeds."""
+    chance, living, purged = random.Random(seed), [], []
+    for number in range(60):
+        word = f"secret-{seed}-{number}"
+        conversation_id, leaf_id = store.create_conversation().id, None
+        for _ in range(chance.randint(1, 6)):
+            text = f"{word} " * chance.choice([1, 1, 2, 5, 20, 150])
+            leaf_id = store.add_user_message(conversation_id, leaf_id, text).id
+        living.append((conversation_id, word))
+        if chance.random() < 0.5:
+            conversation_id, word = living.pop(chance.randrange(len(living)))
+            store.delete(conversation_id)
+            purged.append(f"{word} ")
+            if chance.random() < 0.3:
+                store.purge_deleted()
+    store.purge_deleted()
+    content = b"".join(file.read_bytes() for file in db_path.parent.iterdir())
+    assert not [word for word in purged if word.encode() in content]
 
 
 def test_ids_of_what_was_purged_are_not_given_again(store: ConversationStore) -> None:
