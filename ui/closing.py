@@ -51,17 +51,22 @@ class SavingCover(QWidget):
         middle.addWidget(card, 0, Qt.AlignmentFlag.AlignCenter)
 
     def show_over(self) -> None:
-        """Cover the window, and keep its keys and its own closing from everything else."""
+        """Cover the window, and keep keys, files and its own closing from everything else."""
         for widget in (self._window.menuBar(), self._window.centralWidget()):
             if widget is not None:
                 widget.setEnabled(False)
+        self._window.setAcceptDrops(False)
         self.setGeometry(self._window.rect())
         self.raise_()
         self.show()
         self._leave.setFocus()
-        app = QCoreApplication.instance()
-        assert app is not None
-        app.installEventFilter(self)
+        _application().installEventFilter(self)
+
+    def take_away(self) -> None:
+        """Hide, and leave the keys to what is asked next."""
+        _application().removeEventFilter(self)
+        self.hide()
+        self.deleteLater()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
         match event.type():
@@ -115,5 +120,10 @@ class Ending:
         self._engine.ended.connect(loop.quit)
         cover.show_over()
         loop.exec()
-        cover.hide()
-        cover.deleteLater()
+        cover.take_away()
+
+
+def _application() -> QCoreApplication:
+    app = QCoreApplication.instance()
+    assert app is not None
+    return app

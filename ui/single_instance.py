@@ -17,7 +17,8 @@ from app.running_window import window_process
 from engine.errors import OctavoError
 
 _ANSWER = b"ok\n"
-_WAIT_S = 10.0
+WAIT_S = 20.0
+"""A start waits so long for a window that answers or ends, which takes a while when that saves."""
 _ORPHANED_S = 1.0
 """A lock that no process has for this long was left behind; taking it over needs a disk with room."""
 
@@ -75,7 +76,7 @@ class SingleInstance(QObject):
             DataFolderError: the folder takes no lock.
         """
         begun_s = held_s = time.monotonic()
-        while time.monotonic() < begun_s + _WAIT_S:
+        while time.monotonic() < begun_s + WAIT_S:
             if self._lock.tryLock(50):
                 QLocalServer.removeServer(self._name)
                 self._server.listen(self._name)

@@ -37,7 +37,7 @@ def _nothing_left_in_the_clipboard(qapp: QApplication) -> Iterator[None]:
     QGuiApplication.clipboard().clear()
 
 
-def drop(window: MainWindow, *paths: Path) -> None:
+def drop(window: QWidget, *paths: Path, is_taken: bool = True) -> None:
     """Drag files over the window and let them go."""
     mime = QMimeData()
     mime.setUrls([QUrl.fromLocalFile(str(path)) for path in paths])
@@ -53,7 +53,7 @@ def drop(window: MainWindow, *paths: Path) -> None:
         warnings.filterwarnings("ignore", ".*QDragEnterEvent", DeprecationWarning)
         entering = QDragEnterEvent(centre, *everything)
     QApplication.sendEvent(window, entering)
-    assert window.findChild(DropOverlay).isVisible()
+    assert window.findChild(DropOverlay).isVisible() is is_taken
     QApplication.sendEvent(window, QDropEvent(QPointF(centre), *everything))
 
 

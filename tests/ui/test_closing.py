@@ -15,11 +15,15 @@ from pytestqt.qtbot import QtBot
 
 from app.paths import AppPaths
 from engine.cancel import CancelToken
+from tests.ui.conftest import drop
+from ui.chat.drop import DropOverlay
 from ui.closing import Ending, SavingCover
 from ui.engine_thread import EngineThread
+from ui.model_work import MOST_END_S
 from ui.request_queue import Priority
+from ui.single_instance import WAIT_S
 
-WAIT_S = 60
+END_S = 60
 
 
 class Slow:
@@ -30,7 +34,7 @@ class Slow:
 
     def unload(self, cancel: CancelToken | None = None) -> None:
         assert cancel is not None
-        self.was_left = cancel.wait(WAIT_S)
+        self.was_left = cancel.wait(END_S)
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def engine(qtbot: QtBot, tmp_path: Path, slow: Slow) -> Iterator[EngineThread]:
     engine, begun = EngineThread(AppPaths(tmp_path)), threading.Event()
     engine.start()
     engine._worker.put(Priority.CONTROL, lambda cancel: begun.set())
-    assert begun.wait(WAIT_S)
+    assert begun.wait(END_S)
     engine._worker._engine.unload = slow.unload  # type: ignore[method-assign]
     yield engine
     engine.leave()
@@ -131,6 +135,21 @@ def test_nothing_else_can_be_done_in_a_window_that_saves(window: Window, engine:
     assert seen == [(False, True, "Close now, without saving the rest")]
 
 
+def test_files_are_not_taken_by_a_window_that_saves(
+    window: Window, engine: EngineThread, tmp_path: Path
+) -> None:
+    dropped: list[list[Path]] = []
+    DropOverlay(window).dropped.connect(dropped.append)
+    drop(window, tmp_path / "before.txt")
+
+    def drop_and_leave(_: SavingCover) -> None:
+        engine.leave()
+        drop(window, tmp_path / "meanwhile.txt", is_taken=False)
+
+    close_and(window, drop_and_leave)
+    assert dropped == [[tmp_path / "before.txt"]]
+
+
 def test_an_end_that_takes_no_time_shows_nothing(window: Window, engine: EngineThread) -> None:
     engine.leave()
     assert window.close()
@@ -142,3 +161,7 @@ def test_before_it_closes_a_window_has_nothing_to_leave(window: Window, slow: Sl
     assert not window.ending.leave()
     close_and(window, lambda cover: window.ending.leave())
     assert slow.was_left
+
+
+def test_a_start_waits_for_a_window_that_saves_as_long_as_that_may_take() -> None:
+    assert WAIT_S > MOST_END_S + 5
