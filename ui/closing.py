@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QCoreApplication, QEvent, QEventLoop, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QMainWindow, QPushButton, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QDialog, QFrame, QMainWindow, QPushButton, QVBoxLayout, QWidget
 
 from ui.engine_thread import EngineThread
 from ui.plain_text import plain_label
@@ -51,11 +51,14 @@ class SavingCover(QWidget):
         middle.addWidget(card, 0, Qt.AlignmentFlag.AlignCenter)
 
     def show_over(self) -> None:
-        """Cover the window, and keep keys, files and its own closing from everything else."""
+        """Cover the window, close its dialogs, and keep keys, files and its own closing from all else."""
         for widget in (self._window.menuBar(), self._window.centralWidget()):
             if widget is not None:
                 widget.setEnabled(False)
         self._window.setAcceptDrops(False)
+        for dialog in self._window.findChildren(QDialog):
+            if dialog.isVisible():
+                dialog.reject()
         self.setGeometry(self._window.rect())
         self.raise_()
         self.show()

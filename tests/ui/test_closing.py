@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, Qt, QTimer
 from PySide6.QtGui import QAction, QCloseEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMainWindow, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QMainWindow, QPushButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.paths import AppPaths
@@ -133,6 +133,18 @@ def test_nothing_else_can_be_done_in_a_window_that_saves(window: Window, engine:
 
     close_and(window, look)
     assert seen == [(False, True, "Close now, without saving the rest")]
+
+
+def test_a_dialog_does_not_stay_in_front_of_a_window_that_saves(window: Window, engine: EngineThread) -> None:
+    dialog, seen = QDialog(window), []
+    dialog.open()
+
+    def look(_: SavingCover) -> None:
+        seen.append(dialog.isVisible())
+        engine.leave()
+
+    close_and(window, look)
+    assert seen == [False]
 
 
 def test_files_are_not_taken_by_a_window_that_saves(
