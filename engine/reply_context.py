@@ -59,6 +59,8 @@ class ContextFinder:
         lost = self._lost_beforehand(request, admitted)
         kept_tokens = self._room.held_tokens(request, admitted.prompt)
         found = self._begun(request, admitted, kept_tokens, cancel) or self._taken(request, admitted, cancel)
+        if found is not None and found.lost is not None:
+            found = self._in_place_of_lost(request, admitted, found, found.lost, cancel)
         if found is None:
             held.forget(conversation_id)
             found = Found(HeldContext(SequenceCache(self._model.module, request.kv)))
@@ -130,14 +132,23 @@ class ContextFinder:
         if former is None or not same_pages(former.cache.spec, request.kv):
             return None
         context = held.take(conversation_id, cancel.check)
-        if context is None:
-            return None
-        lost = held.lost(conversation_id)
-        if lost is None:
-            return Found(context)
+        return None if context is None else Found(context, held.lost(conversation_id))
+
+    def _in_place_of_lost(
+        self,
+        request: GenerationRequest,
+        admitted: Admitted,
+        found: Found,
+        lost: LostText,
+        cancel: CancelToken,
+    ) -> Found:
+        """Look once more for the beginning of the prompt, which another conversation may have as well.
+
+        Only once: a store on a failing disk may name a page again that it does not give.
+        """
         kept_tokens = self._room.held_tokens(request, admitted.prompt)
-        begun = self._begun(request, admitted, kept_tokens, cancel)  # another one may have read it as well
-        return Found(context if begun is None else begun.context, lost)
+        begun = self._begun(request, admitted, kept_tokens, cancel)
+        return Found(found.context if begun is None else begun.context, lost)
 
     def _branched(
         self, request: GenerationRequest, admitted: Admitted, context: HeldContext, cancel: CancelToken

@@ -66,6 +66,20 @@ def test_pages_in_each_others_place_are_not_used(
     assert one in store.dropped
 
 
+def test_a_page_that_is_named_and_not_given_is_looked_for_no_more_than_once_again(
+    path: Path, backend: Backend, store: MemoryStore, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = saved(engine, first())
+    key = store.keys_of(1)[5]
+    store.flip_bit(key, len(store.pages[key].blob) // 2)
+    monkeypatch.setattr(store, "drop_page", store.dropped.append)  # as where the disk takes no change
+    again = reopened(path, backend, store)
+    _, stats = answer(again, follow_up(text))
+    assert stats.reused_tokens == 5 * PAGE_TOKENS
+    assert reread(stats.reread_note, DAMAGED)
+    assert store.dropped == [key, key]
+
+
 def test_text_from_a_page_on_that_made_room_is_read_again(
     path: Path, backend: Backend, store: MemoryStore, engine: Engine
 ) -> None:
