@@ -35,7 +35,7 @@ class EditableCache(StorableCache):
         self._table.next_position = self._table.position(length - 1) + 1 if length else 0
         self._keep(np.arange(self.num_tokens) < length)
         self._reopen()
-        self._table.break_off_behind_marks()
+        self._table.break_off_at_end()
         self._store.defragment()
         return True
 

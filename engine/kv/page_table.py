@@ -165,14 +165,15 @@ class PageTable:
         """Tell what is read from now on apart from all other text, as what it reads behind was edited."""
         self.salt = new_salt()
 
-    def break_off_behind_marks(self) -> None:
-        """Do so where the last page, behind which the next tokens are read, has lost some of its own.
+    def break_off_at_end(self) -> None:
+        """Do so after tokens at the end were forgotten, where these may come again and read something else.
 
-        With no token left at all, nothing was edited.
+        They may where text before them was edited, which left positions unused that are used now, or where
+        the last page has lost some of its own. With no token left at all, nothing was edited.
         """
         if not self.references and not self.open_tokens:
             self.salt = b""
-        elif self.references and not self.references[-1].valid.all():
+        elif self.salt or (self.references and not self.references[-1].valid.all()):
             self.break_off()
 
     def keep(self, kept: BoolArray) -> BoolArray:

@@ -205,7 +205,7 @@ class StorableCache(MovableCache):
         length = sum(one.num_tokens for one in table.references[:place])
         table.next_position = table.position(length - 1) + 1 if length else 0
         table.keep(np.arange(self.num_tokens) < length)
-        table.break_off_behind_marks()
+        table.break_off_at_end()
         for layer in self._paged:
             layer.clear()
         self._heat.forget()

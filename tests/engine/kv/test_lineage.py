@@ -271,3 +271,16 @@ def test_what_is_read_behind_one_edit_is_told_apart_from_what_is_read_behind_ano
     for each in (one, same, other):
         each.read([7] * 64)
     assert chains(one)[-1] == chains(same)[-1] != chains(other)[-1]
+
+
+def test_the_same_tokens_at_other_positions_have_another_key() -> None:
+    cache = cache_of("16; page=64", 100)
+    cache.drop(80, 90)
+    cache.read([7] * 60)
+    with_a_gap = chains(cache)[1]
+    tokens = cache.tokens[:128]
+    cache.truncate(80)  # the page is exact, and opened again up to the gap
+    cache.read(tokens[80:])
+    assert cache.tokens == tokens
+    assert cache.positions == list(range(128))
+    assert chains(cache)[1] != with_a_gap
