@@ -9,13 +9,25 @@ import mlx.core as mx
 import numpy as np
 from mlx_lm.models.cache import create_attention_mask
 
-from engine.kv.attention import Partial, attend_dense, attend_pages, attend_sinks, for_all_heads, join
-from engine.kv.groups import PageGroup, group_pages
+from engine.kv.attention import (
+    Partial,
+    attend_dense,
+    attend_pages,
+    attend_sinks,
+    attend_unpacked,
+    for_all_heads,
+    join,
+)
+from engine.kv.dense import DenseCopy
+from engine.kv.groups import MASKED, PageGroup, group_pages
 from engine.kv.heat import Watcher, sample_attention
-from engine.kv.page import BoolArray, IntArray
+from engine.kv.page import BoolArray
 from engine.kv.page_table import PageTable
 from engine.kv.precision import LayerShape
 from engine.kv.room import OPEN_STEP_TOKENS
+
+SHORT_PASS_TOKENS = 64
+"""Passes of up to so many tokens take longer to copy the pages in order than to attend over them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +118,16 @@ class PagedLayer:
     def attend(self, queries: mx.array, scale: float, mask: Any, sinks: mx.array | None) -> mx.array:
         """Return the attention of `queries`, `[1, query_heads, tokens, head_dim]`, over all tokens held.
 
-        One token reads the pages where they lie. More tokens read a dense copy of this layer, which is
-        dropped again: it costs less than a score matrix over packed keys, in time and in memory.
+        One token reads the pages where they lie. More tokens read a copy of this layer, which is dropped
+        again: it costs less than a score matrix over packed keys, in time and in memory. A few tokens in
+        float32 read one in the layout of the pages; MLX's fused attention wants it in the order of the text.
         """
         self.num_dispatched += 1
         if queries.shape[2] == 1 and mask is None:
             return self._attend_one(queries, scale, sinks)
+        is_short = queries.shape[2] <= SHORT_PASS_TOKENS and queries.dtype == mx.float32
+        if is_short and isinstance(mask, str) and sinks is None:
+            return self._attend_few(queries, scale)
         keys, values = self.dense(in_order=isinstance(mask, mx.array))
         return mx.fast.scaled_dot_product_attention(
             queries, keys, values, scale=scale, mask=mask, sinks=sinks
@@ -132,6 +148,19 @@ class PagedLayer:
             parts.append(for_all_heads(attend_pages(own, group, budget), group.heads, num_heads))
         return join(parts).astype(queries.dtype).reshape(1, queries.shape[1], 1, values.shape[2])
 
+    def _attend_few(self, queries: mx.array, scale: float) -> mx.array:
+        """Attend as `_attend_one` does for the last open tokens, each of which sees those before it."""
+        keys, values = self._open_arrays()
+        num_heads, num_rows, num_tokens = keys.shape[0], queries.shape[1] // keys.shape[0], queries.shape[2]
+        own = (queries * scale).reshape(num_heads, num_rows * num_tokens, -1)
+        places = mx.arange(self._num_open)
+        is_later = places > places[self._num_open - num_tokens :, None]
+        mask = mx.tile(mx.where(is_later, MASKED, 0.0), (num_rows, 1))
+        parts = [attend_dense(own, keys, values, mask)]
+        for group in self._page_groups():
+            parts.append(for_all_heads(attend_unpacked(own, group), group.heads, num_heads))
+        return join(parts).reshape(1, queries.shape[1], num_tokens, values.shape[2])
+
     def _take_sample(self, queries: mx.array, rest: list[Partial]) -> None:
         groups = self._page_groups()
         if groups:
@@ -151,45 +180,11 @@ class PagedLayer:
         groups = self._page_groups()
         if not groups:
             return open_keys[None], open_values[None]
-        blocks = [group.keys.get(group.key_slots).swapaxes(2, 3) for group in groups]
-        keys = mx.concatenate([self._side_by_side(blocks, in_order), open_keys], axis=1)
-        blocks = [group.values.get(group.value_slots) for group in groups]
-        values = mx.concatenate([self._side_by_side(blocks, in_order), open_values], axis=1)
+        assert self.table is not None
+        copy = DenseCopy(groups, self.table.references, self.table.store.page_tokens, in_order)
+        keys = mx.concatenate([copy.keys(), open_keys], axis=1)
+        values = mx.concatenate([copy.values(), open_values], axis=1)
         return keys[None], values[None]
-
-    def _side_by_side(self, blocks: list[mx.array], in_order: bool) -> mx.array:
-        """Turn blocks of the groups, `[heads, pages, page_tokens, dim]`, into `[kv_heads, tokens, dim]`."""
-        assert self.table is not None
-        groups = self._groups
-        if all(len(group.heads) == self.table.store.shapes[self.number].num_kv_heads for group in groups):
-            flat = mx.concatenate([block.flatten(1, 2) for block in blocks], axis=1)
-            pages = np.concatenate([group.pages for group in groups])
-        else:
-            rows = self._rows_by_page()
-            flat = mx.concatenate([block.flatten(0, 1) for block in blocks])[mx.array(rows)].flatten(1, 2)
-            pages = np.arange(rows.shape[1])
-        places = np.argsort(pages) if in_order else np.arange(len(pages))
-        is_whole = all(one.num_tokens == self.table.store.page_tokens for one in self.table.references)
-        if is_whole and (places[:-1] < places[1:]).all():
-            return flat
-        valid = [self.table.references[pages[place]].valid for place in places]
-        slots = [
-            place * self.table.store.page_tokens + np.flatnonzero(one)
-            for place, one in zip(places, valid, strict=True)
-        ]
-        return flat[:, mx.array(np.concatenate(slots))]
-
-    def _rows_by_page(self) -> IntArray:
-        """Return where the block of each head and page is among those of all groups: `[kv_heads, pages]`."""
-        assert self.table is not None
-        num_heads = self.table.store.shapes[self.number].num_kv_heads
-        rows = np.empty((num_heads, len(self.table.references)), dtype=np.int64)
-        start = 0
-        for group in self._groups:
-            shape = len(group.heads), len(group.pages)
-            rows[np.ix_(group.heads, group.pages)] = start + np.arange(shape[0] * shape[1]).reshape(shape)
-            start += shape[0] * shape[1]
-        return rows
 
     # The page table.
 

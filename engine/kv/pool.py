@@ -119,12 +119,15 @@ class SlotPool:
 
     def get(self, slots: mx.array) -> mx.array:
         """Return blocks in the activation type: `[*slots.shape, rows, columns]`, for slots of any shape."""
+        return self.decoded(self.unpacked(slots))
+
+    def unpacked(self, slots: mx.array) -> mx.array:
+        """Return blocks as `get` does, but values as they are stored: rotated and padded."""
         taken = self.packed(slots)
         if not self.is_quantized:
             return taken[0]
         packed, scales, biases = taken
-        blocks = mx.dequantize(packed, scales, biases, group_size=self.group_size, bits=self.bits)
-        return self.decoded(blocks)
+        return mx.dequantize(packed, scales, biases, group_size=self.group_size, bits=self.bits)
 
     def decoded(self, values: mx.array) -> mx.array:
         """Undo the rotation and padding of values or sums of values, `[..., head_dim]`. Keys have none."""

@@ -17,6 +17,7 @@ from engine.kv.attention import (
     attend_dense,
     attend_pages,
     attend_sinks,
+    attend_unpacked,
     choose_pages,
     for_all_heads,
     join,
@@ -164,6 +165,14 @@ def test_attention_over_pages_is_that_over_all_their_tokens(scene: Scene, sinks:
     if extra is not None:
         parts.append(attend_sinks(mx.array(extra), parts[0]))
     np.testing.assert_allclose(np.array(join(parts)), scene.expected(extra), atol=1e-4)
+
+
+@settings(max_examples=50)
+@given(scene=scenes())
+def test_attention_over_a_copy_of_pages_is_that_over_all_their_tokens(scene: Scene) -> None:
+    queries, heads = mx.array(scene.queries), len(scene.queries)
+    pages = [for_all_heads(attend_unpacked(queries, group), group.heads, heads) for group in scene.groups()]
+    np.testing.assert_allclose(np.array(join([scene.open_part(), *pages])), scene.expected(), atol=1e-4)
 
 
 @pytest.mark.parametrize("group_size", [32, 64])
