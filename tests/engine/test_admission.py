@@ -70,7 +70,7 @@ def nbytes(engine: Engine, kv: KVSpec, num_tokens: int) -> int:
 
 def set_memory(monkeypatch: pytest.MonkeyPatch, nbytes: int) -> None:
     monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: nbytes)
-    monkeypatch.setattr("engine.engine.headroom_nbytes", lambda limits: nbytes)
+    monkeypatch.setattr("engine.model_slot.headroom_nbytes", lambda limits: nbytes)
 
 
 def test_a_message_that_does_not_fit_is_refused_before_anything_is_touched(
@@ -313,7 +313,7 @@ def set_room(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> Callable[[int],
         assert engine.loaded is not None
         weights = engine.loaded.plan.weights_nbytes
         monkeypatch.setattr(
-            "engine.engine.headroom_nbytes", lambda limits: nbytes - (weights if engine.loaded else 0)
+            "engine.model_slot.headroom_nbytes", lambda limits: nbytes - (weights if engine.loaded else 0)
         )
 
     return set_room
@@ -382,7 +382,7 @@ def test_the_weights_stay_packed_where_the_context_asked_for_would_not_fit_other
     packed = plan_load(info, backend, EXACT, 1 << 40, dequantize=False).weights_nbytes
     room = packed + kv_nbytes(info, backend, EXACT, 4096)
     engine.unload()
-    monkeypatch.setattr("engine.engine.headroom_nbytes", lambda limits: room)
+    monkeypatch.setattr("engine.model_slot.headroom_nbytes", lambda limits: room)
     load(engine, folder, max_context=512)
     assert engine.loaded.plan.dequantize
     for max_context in (4096, 9999, None):  # none means all that the model was made for
@@ -412,7 +412,7 @@ def test_packed_weights_are_offered_where_a_message_fits_beside_them_and_then_it
     assert packed == PackedWeights(num_tokens)
     weights = engine.loaded.plan.weights_nbytes
     monkeypatch.setattr(
-        "engine.engine.headroom_nbytes", lambda limits: there if engine.loaded else there + weights
+        "engine.model_slot.headroom_nbytes", lambda limits: there if engine.loaded else there + weights
     )
     load(engine, folder, max_context=packed.fitting_tokens)
     assert not engine.loaded.plan.dequantize
@@ -428,14 +428,14 @@ def test_what_loading_says_does_not_fit_into_the_limit_is_not_admitted_either(
     engine: Engine, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert engine.loaded is not None
-    monkeypatch.setattr("engine.engine.taken_nbytes", lambda: engine.loaded.plan.weights_nbytes)  # type: ignore[union-attr]
+    monkeypatch.setattr("engine.model_slot.taken_nbytes", lambda: engine.loaded.plan.weights_nbytes)  # type: ignore[union-attr]
     reserve = 100_000_000
     most = engine.loaded.plan.weights_nbytes + reserve + nbytes(engine, EXACT, 1000)
     engine.limits = MemoryLimits(most, reserve)
     with pytest.raises(AdmissionError, match="Allow more memory than") as refused:
         load(engine, path, max_context=2000)
     assert refused.value.limit_nbytes == most
-    monkeypatch.setattr("engine.engine.taken_nbytes", lambda: 0)
+    monkeypatch.setattr("engine.model_slot.taken_nbytes", lambda: 0)
     load(engine, path, max_context=900)
     monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: reserve)
     fitting = engine.loaded.plan_at(EXACT).fitting_tokens

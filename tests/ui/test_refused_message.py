@@ -349,7 +349,7 @@ def test_the_model_is_loaded_again_with_packed_weights_in_one_click_and_then_ans
     desk: Desk, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What this process takes beside so small a model changes by more than that.
-    monkeypatch.setattr("engine.engine.taken_nbytes", lambda: 0)
+    monkeypatch.setattr("engine.model_slot.taken_nbytes", lambda: 0)
     monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 1 << 30)
     folder = write_folder(tmp_path / "packed", bits=4, max_position_embeddings=POSITIONS)
     window = desk.open_with_model(folder, SHORT)

@@ -11,7 +11,7 @@ from typing import Any
 import mlx.core as mx
 import pytest
 
-from engine import engine as engine_module
+from engine import model_slot
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
@@ -469,7 +469,7 @@ def test_unloading_does_not_wait_longer_than_one_waits_for_an_end(
     engine: Engine, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answer(engine, first())
-    monkeypatch.setattr(engine_module, "LAST_SAVE_S", 0.0)
+    monkeypatch.setattr(model_slot, "LAST_SAVE_S", 0.0)
     engine.unload()
     assert not store.sequences
     assert engine.loaded is None
