@@ -37,8 +37,9 @@ def small_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let it be quiet as soon as nothing is asked for."""
+    """Let it be quiet as soon as nothing is asked for, and save then whenever that was."""
     monkeypatch.setattr(ui.prefix_work, "SAVE_AFTER_S", 0)
+    monkeypatch.setattr(ui.prefix_work, "SAVE_APART_S", 0)
 
 
 @pytest.fixture
