@@ -48,9 +48,11 @@ class PrefixWork:
         self._save_at_s = time.monotonic()
 
     def loaded(self) -> None:
-        """Take note that another model is there, which may have read the open conversation before."""
+        """Take note that another model is there, which may have read the open conversation before.
+
+        Or the same one, where another did not fit: what was due to be saved is due still.
+        """
         self._begin()
-        self._save_at_s = math.inf
 
     def _begin(self) -> None:
         self._is_to_load, self._was_used, self._saved_at_s = True, False, -math.inf

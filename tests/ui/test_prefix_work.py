@@ -87,6 +87,13 @@ def test_a_model_that_was_loaded_only_looks_for_what_is_open(bench: Bench) -> No
     assert bench.work.due_in_s is None
 
 
+@pytest.mark.usefixtures("no_wait")
+def test_what_was_due_is_saved_where_another_model_did_not_fit(bench: Bench) -> None:
+    bench.work.used()
+    bench.work.loaded()
+    assert bench.run() == ["load 7", "save"]
+
+
 def test_without_a_model_nothing_is_due_and_what_is_open_is_loaded_with_the_next_one(bench: Bench) -> None:
     bench.engine.loaded = None
     bench.work.opened()
