@@ -56,6 +56,7 @@ class Model:
         self.info = info
         self.backend = backend
         self._token_bytes = TokenBytes.of(tokenizer._tokenizer)
+        self._last: tuple[tuple[ChatMessage, ...], str, Prompt] | None = None
 
     @property
     def weights_nbytes(self) -> int:
@@ -79,6 +80,7 @@ class Model:
 
         Where Python code has a part in encoding, nothing says which token is where, and there are no spans.
         Nothing is written where nothing is said, as when all turns have left the context and none has come.
+        The last prompt is kept, as a reply asks for its own each time that it is measured or admitted.
 
         Raises:
             ModelError: the template refuses the conversation in every form.
@@ -86,6 +88,12 @@ class Model:
         if not messages:
             return Prompt([], ())
         text = self._write([{"role": message.role, "content": message.content} for message in messages])
+        said = tuple(messages)
+        if self._last is None or self._last[:2] != (said, text):  # a template may write the time
+            self._last = said, text, self._encoded(said, text)
+        return self._last[2]
+
+    def _encoded(self, messages: Sequence[ChatMessage], text: str) -> Prompt:
         tokens, offsets = encode_with_offsets(self.tokenizer._tokenizer, text)
         spans = () if offsets is None else prompt_spans(messages, text, offsets, self._write)
         return Prompt(tokens, spans)

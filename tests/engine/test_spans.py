@@ -262,6 +262,29 @@ def test_where_nothing_is_said_nothing_is_written(starter: Model) -> None:
     assert starter.prompt([]) == Prompt([], ())
 
 
+def test_a_prompt_that_is_asked_for_again_is_not_encoded_again(starter: Model) -> None:
+    prompt = starter.prompt([ANSWERED, AGAIN])
+    assert starter.prompt([ANSWERED, AGAIN]) is prompt
+
+    renamed = starter.prompt([ANSWERED, dataclasses.replace(AGAIN, key="m9")])
+
+    assert renamed.tokens == prompt.tokens
+    assert "m9" in [span.key for span in renamed.spans]
+
+
+def test_a_prompt_is_encoded_again_when_its_template_writes_something_else(
+    starter: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = starter.prompt([AGAIN])
+    template = starter.tokenizer._tokenizer.chat_template
+    monkeypatch.setattr(starter.tokenizer._tokenizer, "chat_template", f"Today is Monday. {template}")
+
+    after = starter.prompt([AGAIN])
+
+    assert starter.token_counter().decode(after.tokens).startswith("Today is Monday. ")
+    assert len(after.tokens) > len(before.tokens)
+
+
 def test_the_starter_reads_the_same_tokens_with_spans(starter: Model) -> None:
     messages = [with_documents("Who hunts?", "Document: owls.md\n\nOwls hunt at night."), ANSWERED, AGAIN]
 
