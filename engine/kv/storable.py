@@ -11,7 +11,7 @@ import mlx.nn as nn
 import numpy as np
 
 from engine.kv.blob import Blob, DamagedBlobError, ForeignBlobError
-from engine.kv.codec import encode_open, encode_page, open_page, read_open
+from engine.kv.codec import OpenedPage, encode_open, encode_page, open_page, read_open
 from engine.kv.lineage import prefix_chain
 from engine.kv.manifest import Manifest, PageEntry, described_spans, header_of, numbers_of
 from engine.kv.moving import MovableCache, Outside
@@ -184,16 +184,24 @@ class StorableCache(MovableCache):
         """Bytes that the pages which are still to come will take in memory, about."""
         return sum(page.nbytes for page in self._outside.missing()) if self._outside else 0
 
-    def take_in(self, chain: bytes, blob: Blob) -> None:
+    def opened(self, blob: Blob) -> OpenedPage:
+        """Check the blob of a page and return it; may be called on any thread.
+
+        Raises:
+            DamagedBlobError: it is not what was written.
+            ForeignBlobError: another model, or another version of this program, wrote it.
+        """
+        return open_page(blob, self._form, self._model)
+
+    def take_in(self, chain: bytes, opened: OpenedPage) -> None:
         """Take in one of the pages of `outside_chains`. It stays here when the rest is left for later.
 
         Raises:
-            DamagedBlobError: it is not what was written, or is another page.
-            ForeignBlobError: another model, or another version of this program, wrote it.
+            DamagedBlobError: it is another page.
         """
         outside = cast(Outside, self._outside)
         page = next(page for page in outside.missing() if page.chain == chain)
-        self._take(outside, page, open_page(blob, self._form, self._model))
+        self._take(outside, page, opened)
 
     def cut_outside(self, chain: bytes) -> None:
         """Forget the text from the first token of a page on, which cannot come; `num_tokens` says what stays.

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 
+from engine.errors import Cancelled
 from engine.held_context import HeldContext
 from engine.kv.blob import BlobError
+from engine.kv.codec import OpenedPage
 from engine.kv.lineage import page_key
 from engine.lost_text import DAMAGED, EVICTED, LostText
 from engine.prefixes.records import Absence, PrefixStore
@@ -14,6 +18,8 @@ from engine.spans import Prompt
 
 log = logging.getLogger(__name__)
 
+READ_AHEAD_PAGES = 2
+"""Pages that are read and checked before the one that is taken in."""
 _WHY = {Absence.EVICTED: EVICTED, Absence.DAMAGED: DAMAGED}
 
 
@@ -64,13 +70,13 @@ class StoredContext:
             Cancelled: `check`, which is called between pages, says so. What has come in stays.
         """
         cache = self.context.cache
-        while chains := cache.outside_chains:
-            for chain in chains:
-                check()
-                absence = self._take_in(chain)
-                if absence is not None:
-                    self._cut(chain, absence)
-                    break
+        with ThreadPoolExecutor(1, "octavo-check-pages") as checking:
+            while chains := cache.outside_chains:
+                for chain, opened in self._read_ahead(chains, checking, check):
+                    absence = self._take_in(chain, opened)
+                    if absence is not None:
+                        self._cut(chain, absence)
+                        break
         cache.come_in()
         self._store.touch([self._keys[page.chain] for page in cache.savable_pages()])
         return self.lost
@@ -90,17 +96,36 @@ class StoredContext:
         if missing is not None:
             self._cut(missing, Absence.EVICTED)
 
-    def _take_in(self, chain: bytes) -> Absence | None:
+    def _read_ahead(
+        self, chains: Sequence[bytes], checking: Executor, check: Callable[[], None]
+    ) -> Iterator[tuple[bytes, Future[OpenedPage] | None]]:
+        """Read pages, and have them checked on another thread while those before them are taken in.
+
+        A stop comes behind those that were read.
+        """
+        ahead: deque[tuple[bytes, Future[OpenedPage] | None]] = deque()
+        for chain in chains:
+            try:
+                check()
+            except Cancelled:
+                yield from ahead
+                raise
+            blob = self._store.read_page(self._keys[chain])
+            opened = None if blob is None else checking.submit(self.context.cache.opened, blob)
+            ahead.append((chain, opened))
+            if len(ahead) > READ_AHEAD_PAGES:
+                yield ahead.popleft()
+        yield from ahead
+
+    def _take_in(self, chain: bytes, opened: Future[OpenedPage] | None) -> Absence | None:
         """Take a page in; return why it cannot be where it cannot."""
-        key = self._keys[chain]
-        blob = self._store.read_page(key)
-        if blob is None:
+        if opened is None:
             return Absence.EVICTED
         try:
-            self.context.cache.take_in(chain, blob)
+            self.context.cache.take_in(chain, opened.result())
         except BlobError as error:
             log.warning("A stored page is dropped: %s", error)
-            self._store.drop_page(key)
+            self._store.drop_page(self._keys[chain])
             return Absence.DAMAGED
         return None
 

@@ -58,7 +58,7 @@ def awaited(cache: SequenceCache, module: nn.Module | None = None) -> SequenceCa
 
 def come_in(cache: SequenceCache, pages: Stored) -> SequenceCache:
     for chain in cache.outside_chains:
-        cache.take_in(chain, pages[chain])
+        cache.take_in(chain, cache.opened(pages[chain]))
     cache.come_in()
     return cache
 
@@ -320,7 +320,7 @@ def test_what_has_come_stays_while_the_rest_waits_and_the_pages_say_which_those_
     assert back.tokens == cache.tokens
     assert back.outside_nbytes == sum(page.nbytes for page in cache.pages())
     for chain in back.outside_chains[:2]:
-        back.take_in(chain, pages[chain])
+        back.take_in(chain, back.opened(pages[chain]))
     assert len(back.outside_chains) == 2
     assert back.outside_nbytes == sum(page.nbytes for page in cache.pages()[2:])
     with pytest.raises(ValueError, match="still to come"):
@@ -349,7 +349,7 @@ def test_a_cache_that_is_given_up_half_way_gives_its_memory_back() -> None:
     back = awaited(cache)
     back_nbytes = active_nbytes() - baseline
     for chain in back.outside_chains[:10]:
-        back.take_in(chain, pages[chain])
+        back.take_in(chain, back.opened(pages[chain]))
     back._place(back._outside)
     assert active_nbytes() - baseline > 5 * back_nbytes
     back.close()
@@ -374,7 +374,7 @@ def test_a_page_that_cannot_come_ends_the_text_before_its_first_token(place: int
     pages = stored(cache)
     back = awaited(cache)
     for chain in back.outside_chains[::2]:
-        back.take_in(chain, pages[chain])
+        back.take_in(chain, back.opened(pages[chain]))
     back.cut_outside(list(pages)[place])
     assert back.num_tokens == 64 * place
     come_in(back, pages)
@@ -422,9 +422,9 @@ def test_pages_under_the_wrong_key_of_another_model_or_damaged_are_refused_and_m
     ]
     for blob, error in wrong:
         with pytest.raises(error):
-            back.take_in(first, blob)
+            back.take_in(first, back.opened(blob))
     with pytest.raises(DamagedBlobError):  # the same words at the same place, but behind others
-        back.take_in(second, stored(other)[other.savable_pages()[1].chain])
+        back.take_in(second, back.opened(stored(other)[other.savable_pages()[1].chain]))
     assert back.outside_chains == (first, second, third)
     assert holds_exactly(come_in(back, pages), text(200))
 
@@ -495,7 +495,7 @@ def test_a_page_of_a_chain_that_cannot_come_leaves_the_ones_before_it() -> None:
     pages = stored(cache_of("16; page=64", 300))
     back = from_chain(cache_of("16; page=64"), "16; page=64", range(1, 301))
     for chain in back.outside_chains:
-        back.take_in(chain, pages[chain])
+        back.take_in(chain, back.opened(pages[chain]))
         break
     back.cut_outside(back.outside_chains[1])
     assert holds_exactly(come_in(back, pages), text(128))
