@@ -12,6 +12,7 @@ from app.store.prefixes.records import GB, PrefixSettings
 from app.store.prefixes.service import PrefixService
 from engine.bench.prefix.figures import DecodeWhileWriting
 from engine.errors import OctavoError
+from engine.prefixes.identity import ModelIdentity
 from engine.prefixes.records import KEY_NBYTES, NewPage, SaveMode
 
 MOST_NBYTES = GB // 2
@@ -78,7 +79,7 @@ def decode_while_writing(chat: BenchChat, order: Order) -> DecodeWhileWriting:
 
 def _stored_page(chat: BenchChat, order: Order) -> NewPage:
     """Return a page of the conversation as it is stored, to be written again under other keys."""
-    digest = chat.prefixes.model_digest(order.model)
+    digest = ModelIdentity(chat.prefixes, order.model).digest
     sequence = None if digest is None else chat.prefixes.find_sequence(order.conversation_id, digest)
     for key in () if sequence is None else sequence.keys:
         blob = chat.prefixes.read_page(key)
