@@ -14,7 +14,6 @@ from engine.engine import Engine
 from engine.kv.precision import KVSpec, PrecisionError
 from ui.engine_signals import EngineSignals
 
-_GLANCE_S = 0.1
 log = logging.getLogger(__name__)
 
 SAVING = "Saving what was read."
@@ -72,6 +71,5 @@ class ModelWork:
         end_s = time.monotonic() + MOST_END_S
         self._engine.unload(leaving)
         if self._stored is not None:
-            while not (leaving.cancelled or time.monotonic() > end_s or self._stored.flush(_GLANCE_S)):
-                continue
+            self._stored.flush(end_s - time.monotonic(), leaving)
             self._stored.leave()

@@ -254,7 +254,7 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
         _reply(engine, asked, wanted, cancel, output)
         with contextlib.suppress(Cancelled):  # the answer is there
             engine.save(cancel)
-            prefixes.flush(FLUSH_S)
+            prefixes.flush(FLUSH_S, cancel)
 
 
 def _reply(engine: Engine, asked: _Asked, wanted: KVConfig, cancel: CancelToken, output: Output) -> None:

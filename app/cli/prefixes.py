@@ -37,7 +37,8 @@ def prefixes(clear: bool, as_json: bool) -> None:
         if clear:
             service.clear()
             if not service.flush(CLEAR_S):
-                raise OctavoError("The prefix cache could not be emptied: it is in use. Try again later.")
+                in_use = "The prefix cache could not be emptied: it is in use. Try again later."
+                raise OctavoError(service.figures().problem or in_use)
         figures, entries = service.figures(), service.entries()
         mode = service.mode
     if as_json:

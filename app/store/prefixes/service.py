@@ -18,6 +18,7 @@ from app.store.prefixes.reading import PrefixFinder, PrefixReader, StoredName
 from app.store.prefixes.records import PrefixEntry, PrefixFigures, PrefixSettings
 from app.store.prefixes.waiting import Waiting, Write
 from app.store.prefixes.writer import PrefixWriter
+from engine.cancel import CancelToken
 from engine.prefixes.records import NewPage, PrefixStore, SaveMode, StoredPage, StoredSequence
 
 log = logging.getLogger(__name__)
@@ -149,9 +150,13 @@ class PrefixService(PrefixStore):
             give_back,
         )
 
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until all is written and deleted, or so many seconds; return whether it is."""
-        return self._waiting.flush(timeout_s)
+    def flush(self, timeout_s: float, leaving: CancelToken | None = None) -> bool:
+        """Wait until all is written and deleted, for so many seconds at most; return whether it is.
+
+        What could not be done is tried again at once. Where that is in vain, it returns then: `figures` tell
+        the problem. Returns soon after `leaving` is cancelled, too.
+        """
+        return self._waiting.flush(timeout_s, leaving)
 
     def leave(self) -> None:
         """Close the calling thread's connection; each thread that the engine runs on does so at its end."""

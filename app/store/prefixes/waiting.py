@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,10 +11,13 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from app.store.prefixes.orders import Order
+from engine.cancel import CancelToken
 from engine.prefixes.records import NewPage, StoredSequence
 
 MOST_WAITING_NBYTES = 64 * 2**20
 """With this much waiting, nothing more is taken; what is taken last may pass it."""
+GLANCE_S = 0.1
+"""Who waits looks for a stop so often."""
 
 Write: TypeAlias = NewPage | StoredSequence
 _Name: TypeAlias = bytes | tuple[int, str]
@@ -35,6 +39,8 @@ class Waiting:
         self._seen: set[int] = set()
         self._closed = self._abandoned = False
         self._num_hurrying = 0
+        self._num_taken = self._stalled_at = 0
+        self._is_urgent = False
 
     # For those who put and look.
 
@@ -106,10 +112,20 @@ class Waiting:
             self._changed.wait_for(lambda: self._closed or self.has_room, timeout_s)
             return self.has_room
 
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until all is done, or so many seconds; return whether it is."""
+    def flush(self, timeout_s: float, leaving: CancelToken | None = None) -> bool:
+        """Wait until all is done, for so many seconds at most; return whether it is.
+
+        What could not be done is tried again at once. Returns when that is in vain, too, and soon after
+        `leaving` is cancelled.
+        """
+        end_s = time.monotonic() + timeout_s
         with self._changed, self._hurrying():
-            self._changed.wait_for(lambda: self._abandoned or self._is_done(), timeout_s)
+            num_taken, self._is_urgent = self._num_taken, True
+            while not (self._is_done() or self._abandoned or self._stalled_at > num_taken):
+                left_s = end_s - time.monotonic()
+                if left_s <= 0 or (leaving is not None and leaving.cancelled):
+                    break
+                self._changed.wait(left_s if leaving is None else min(left_s, GLANCE_S))
             return self._is_done()
 
     def delete(self, conversation_id: int, order: Order) -> None:
@@ -164,6 +180,8 @@ class Waiting:
                 self._in_hand = self._orders.popleft()
             elif self._writes:
                 self._in_hand = next(iter(self._writes.values()))
+            self._num_taken += 1
+            self._is_urgent = False
             return self._in_hand
 
     def done(self) -> None:
@@ -193,6 +211,13 @@ class Waiting:
         """Wait so many seconds, less when closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed, timeout_s)
+
+    def stall(self, timeout_s: float) -> None:
+        """Wait so long because what was taken cannot be done, less when closed or when somebody waits."""
+        with self._changed:
+            self._stalled_at = self._num_taken
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._closed or self._is_urgent, timeout_s)
 
     def pause(self, timeout_s: float) -> None:
         """Wait so many seconds, less when closed, when something is ordered, or while somebody waits."""

@@ -105,7 +105,7 @@ class PrefixWriter:
         except StoreError as error:
             self._problems.met(Side.WRITING, error)
             self._waiting.postpone()
-            self._waiting.rest(self._problems.pause_left_s(Side.WRITING))
+            self._waiting.stall(self._problems.pause_left_s(Side.WRITING))
             return
         if not self._problems.pause_left_s(Side.WRITING):
             self._problems.gone(Side.WRITING)
@@ -117,7 +117,7 @@ class PrefixWriter:
 
     def _put(self, database: PrefixDatabase, write: Write) -> None:
         settings = self._settings()
-        written = database.written_today()
+        today, written = date.today(), database.written_today()  # before the write: it may end tomorrow
         if settings.mode is SaveMode.NEVER or written >= settings.most_written_nbytes:
             self._give_up()
         elif isinstance(write, NewPage):
@@ -128,7 +128,7 @@ class PrefixWriter:
         else:
             self._make_room(database, len(write.manifest), settings)
             written += database.put_sequence(write)
-        self._written = date.today(), written
+        self._written = today, written
 
     def _give_up(self) -> None:
         self._waiting.give_up()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from click.testing import CliRunner
 from app.cli.prefixes import prefixes
 from app.store.conversations import ConversationStore
 from app.store.prefixes.service import PrefixService
+from engine.errors import OctavoError
 from engine.prefixes.records import KEY_NBYTES, NewPage, StoredSequence
 
 MODEL = "a model"
@@ -82,3 +84,13 @@ def test_nothing_is_created_by_looking(octavo_home: Path) -> None:
     assert "System prompts and documents are kept, no word of a message." in told
     assert run("--clear") == told
     assert [file.name for file in octavo_home.iterdir()] == ["settings.toml"]
+
+
+def test_a_file_that_cannot_be_cleared_is_told_at_once_with_the_reason(kept: Path) -> None:
+    with contextlib.closing(sqlite3.connect(kept)) as conn, conn:
+        conn.execute(
+            "INSERT INTO _sqlite_migrations (migration_set, name, applied_at) "
+            "VALUES ('prefixes', '999_newer', '2030-01-01')"
+        )
+    with pytest.raises(OctavoError, match=r"newer version of Octavo"):
+        run("--clear")

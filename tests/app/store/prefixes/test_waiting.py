@@ -10,6 +10,7 @@ import pytest
 from app.store.prefixes import waiting as waiting_module
 from app.store.prefixes.own_database import OwnDatabase
 from app.store.prefixes.waiting import Waiting
+from engine.cancel import CancelToken
 from engine.prefixes.records import NewPage, StoredSequence
 from tests.app.store.prefixes.stored_texts import MODEL, PAGE_NBYTES, key_of, page_of, sequence_of
 
@@ -233,3 +234,45 @@ def test_nobody_waits_for_a_thread_that_has_ended_in_the_middle() -> None:
     waits.join(60)
     assert flushed == [False]
     assert not waiting.put(page_of("late"))
+
+
+def test_nobody_waits_for_what_cannot_be_done_for_now() -> None:
+    waiting = Waiting()
+    waiting.order(an_order)
+    num_tries = 0
+
+    def try_in_vain() -> None:
+        nonlocal num_tries
+        while waiting.take():
+            num_tries += 1
+            waiting.postpone()
+            waiting.stall(600)
+
+    writer = threading.Thread(target=try_in_vain)
+    writer.start()
+    flushed: list[bool] = []
+    for _ in range(2):
+        before = num_tries
+        waits = threading.Thread(target=lambda: flushed.append(waiting.flush(600)))
+        waits.start()
+        waits.join(60)
+        assert before < num_tries <= before + 2  # each has it tried once more
+    assert flushed == [False, False]
+    waiting.close()
+    writer.join()
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_who_waits_leaves_when_it_is_stopped(is_late: bool) -> None:
+    waiting, leaving = Waiting(), CancelToken()
+    waiting.put(page_of("page"))
+    flushed: list[bool] = []
+    waits = threading.Thread(target=lambda: flushed.append(waiting.flush(600, leaving)))
+    if is_late:
+        waits.start()
+        waiting.pause(600)  # it waits by now
+    leaving.cancel()
+    if not is_late:
+        waits.start()
+    waits.join(60)
+    assert flushed == [False]
