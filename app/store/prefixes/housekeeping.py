@@ -57,10 +57,9 @@ _ENTRIES = """
 def most_nbytes(path: Path, wanted_nbytes: int | None) -> int:
     """Return how much `prefixes.db` may take now: what is wanted, and no more than its share of the disk."""
     wanted = MOST_NBYTES if wanted_nbytes is None else wanted_nbytes
-    folder = next(folder for folder in path.resolve().parents if folder.is_dir())
     with store_errors(path):
-        free = shutil.disk_usage(folder).free
-    return min(wanted, int(MOST_DISK_SHARE * (free + taken_nbytes(path))))
+        folder = next(folder for folder in path.resolve().parents if folder.is_dir())
+        return min(wanted, int(MOST_DISK_SHARE * (shutil.disk_usage(folder).free + taken_nbytes(path))))
 
 
 def taken_nbytes(path: Path) -> int:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from app.store.errors import DamagedStoreError, StoreError, StoreReplacedError
+from app.store.errors import DamagedStoreError, StoreError
 from app.store.prefixes import recovery
 from app.store.prefixes.counts import PrefixCounts
 from app.store.prefixes.database import PrefixDatabase
@@ -53,18 +54,18 @@ class OwnDatabase:
         for _ in range(_MOST_TRIES):
             database = self._open()
             try:
-                return query(database)
-            except StoreReplacedError:
-                self.close()
-                self._counts.add(losses=1)
-            except DamagedStoreError as error:
-                log.warning("%s is begun anew: %s", self.path, error.__cause__ or error)
-                self._database = None
-                recovery.begin_anew(database)
-                self._tell(_BEGUN_ANEW)
-            except StoreError:
-                self.close()
-                raise
+                answer = query(database)
+            except StoreError as error:
+                if database.is_in_place:
+                    self._begin_anew(database, error)
+                    continue
+            else:
+                if database.is_in_place or self._database is not database:
+                    return answer
+            # Whatever it said: another file has taken its place, and this one is nobody's any more.
+            self.close()
+            # One that was cleared is not lost: an empty file is in its place.
+            self._counts.add(losses=int(not self.exists))
         raise StoreError(f"{self.path} is replaced or damaged again and again. Look at what else uses it.")
 
     def clear(self) -> None:
@@ -73,15 +74,29 @@ class OwnDatabase:
         Raises:
             StoreError: it cannot be done now.
         """
-        database = self._open()
-        self._database = None
-        recovery.clear(database)
+        self.use(self._clear)
 
     def close(self) -> None:
         """Close the connection; the next use opens it again."""
         database, self._database = self._database, None
         if database is not None:
             database.close()
+
+    def _clear(self, database: PrefixDatabase) -> None:
+        self._database = None
+        with contextlib.closing(database):
+            recovery.clear(database)
+
+    def _begin_anew(self, database: PrefixDatabase, error: StoreError) -> None:
+        """Do so where a file is damaged; another error is raised."""
+        if not isinstance(error, DamagedStoreError):
+            self.close()
+            raise error
+        log.warning("%s is begun anew: %s", self.path, error.__cause__ or error)
+        self._database = None
+        with contextlib.closing(database):
+            if recovery.begin_anew(database):
+                self._tell(_BEGUN_ANEW)
 
     def _open(self) -> PrefixDatabase:
         if self._database is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,17 +67,27 @@ def open_prefixes(path: Path, clock: Callable[[], float] = time.time) -> PrefixO
             # SQLite would write a log that lies there into the new file.
             delete_files(path)
         try:
-            return PrefixOpening(_open_checked(path, clock))
+            opening = PrefixOpening(_open_checked(path, clock))
+            # One that was replaced in use can have looked damaged to those who had it open.
+            suspicion_of(path).unlink(missing_ok=True)
+            return opening
         except DamagedStoreError as error:
             log.error("%s is begun anew: %s", path, error.__cause__ or error)
         problem = _remove(path)
-        return PrefixOpening(PrefixDatabase.open(path, clock), problem)
+        try:
+            return PrefixOpening(PrefixDatabase.open(path, clock), problem)
+        except DamagedStoreError as error:
+            raise StoreError(
+                f"A new {path} was damaged at once: the disk may be full or broken. Nothing is saved in the "
+                "prefix cache until it works."
+            ) from error
 
 
-def begin_anew(database: PrefixDatabase) -> None:
-    """Close a database that showed damage in use, and delete its files, unless another process has done so.
+def begin_anew(database: PrefixDatabase) -> bool:
+    """Close a database that showed damage in use, and delete its files, unless another one is in its place.
 
-    `open_prefixes` then begins a new one. The words that were in the damaged file are gone with it.
+    `open_prefixes` then begins a new one. The words that were in the damaged file are gone with it. Returns
+    whether it was still in its place.
     """
     with _alone(database.path):
         is_in_place = database.is_in_place
@@ -84,13 +95,15 @@ def begin_anew(database: PrefixDatabase) -> None:
             database.close()
         if is_in_place:
             _delete(database.path)
+        return is_in_place
 
 
 def clear(database: PrefixDatabase) -> None:
     """Close a database and put an empty one in its place, with the pins and what is remembered of models.
 
-    All words in it are gone at once, however large it was. Every other connection to it, in this process or
-    another one, says `StoreReplacedError` at its next use. `open_prefixes` opens the new one.
+    All words in it are gone at once, however large it was, and so is its space, though others may have it
+    open for long. Every other connection to it, in this process or another one, says `StoreReplacedError` at
+    its next use. `open_prefixes` opens the new one.
     """
     path = database.path
     draft = path.with_name(f"{path.name}.empty")
@@ -101,13 +114,13 @@ def clear(database: PrefixDatabase) -> None:
             delete_files(draft)
             with store_errors(draft):
                 _write_draft(draft, rows)
-            _delete(path, except_file=True)
-            draft.replace(path)
+            _put_in_place(draft, path)
         except StorageFullError:
             # It may be the disk's last bytes that are to be made free.
             _delete(path)
         finally:
             delete_files(draft)
+            suspicion_of(draft).unlink(missing_ok=True)
         sync_folder(path.parent)
 
 
@@ -153,6 +166,14 @@ def _write_draft(draft: Path, rows: dict[str, list[tuple[object, ...]]]) -> None
                 db.execute(f"INSERT INTO {name} VALUES ({', '.join('?' * len(row))})", tuple(row))
 
 
+def _put_in_place(draft: Path, path: Path) -> None:
+    # Whoever opens and closes a file takes the locks of this process from it: nothing may fail from here on.
+    with path.open("r+b") as former:
+        _delete(path, except_file=True)
+        draft.replace(path)
+        former.truncate(0)
+
+
 def _remove(path: Path) -> str:
     """Delete a damaged file, put aside what is not Octavo's; return a sentence about it."""
     if not path.is_dir() and (not path.stat().st_size or _is_own(path)):
@@ -162,23 +183,28 @@ def _remove(path: Path) -> str:
             "complete, their text is read again when it is needed."
         )
     aside = dated_name(path, "foreign")
-    # The log goes first: beside another file of this name SQLite would write its content into that one.
-    for part, target in zip(files_of(path), files_of(aside), strict=True):
-        if part.exists():
-            part.rename(target)
+    log_file, shared_memory, _ = files_of(path)
+    if log_file.is_file():
+        # It goes first: beside another file of this name SQLite would write its content into that one. And it
+        # is copied: this or another process may still write words into the one that it has open.
+        copy = files_of(aside)[0]
+        shutil.copyfile(log_file, copy)
+        log_file.unlink()
+        if _has_own_mark(copy):
+            copy.unlink()
+    shared_memory.unlink(missing_ok=True)
+    path.rename(aside)
     suspicion_of(path).unlink(missing_ok=True)
     sync_folder(path.parent)
     return f"A file that is not Octavo's was in the place of the prefix cache. It was renamed to {aside}."
 
 
 def _is_own(path: Path) -> bool:
-    return any(
-        mark in piece
-        for part in files_of(path)
-        if part.is_file()
-        for piece in _pieces(part)
-        for mark in _OWN_MARKS
-    )
+    return any(_has_own_mark(part) for part in files_of(path) if part.is_file())
+
+
+def _has_own_mark(file: Path) -> bool:
+    return any(mark in piece for piece in _pieces(file) for mark in _OWN_MARKS)
 
 
 def _pieces(file: Path) -> Iterator[bytes]:

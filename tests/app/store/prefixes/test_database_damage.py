@@ -27,6 +27,7 @@ from tests.app.store.prefixes.databases import chain_of, keys_of, opened, put
 from tests.app.store.prefixes.stored_files import (
     assert_whole,
     content_of,
+    holds_words_of,
     locked_elsewhere,
     writing_elsewhere,
 )
@@ -128,6 +129,18 @@ class TestWhenItIsOpened:
                 assert moved.execute("SELECT text FROM recipes").fetchall() == [("soup",)]
         assert opening.problem is not None
         assert_usable(prefixes_path)
+
+    def test_what_is_written_late_into_its_log_does_not_stay_with_it(self, prefixes_path: Path) -> None:
+        prefixes_path.parent.mkdir()
+        with closing(sqlite3.connect(prefixes_path, isolation_level=None)) as other:
+            other.execute("PRAGMA journal_mode=WAL")
+            other.execute("CREATE TABLE recipes (text)")
+            with files_of(prefixes_path)[0].open("ab") as late:
+                open_prefixes(prefixes_path).database.close()
+                late.write(b"the words of a conversation. ")
+        (log,) = prefixes_path.parent.glob("*.foreign-*-wal")
+        assert b"CREATE TABLE recipes" in log.read_bytes()
+        assert not holds_words_of(prefixes_path, "a conversation")
 
     def test_a_folder_in_its_place_is_put_aside(self, prefixes_path: Path) -> None:
         (prefixes_path / "photos").mkdir(parents=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from datetime import date
 from pathlib import Path
 
 import pytest
 
+from app.store.prefixes import writer
 from app.store.prefixes.records import PrefixSettings
 from app.store.prefixes.service import PrefixService
 from engine.prefixes.digest import model_digest
@@ -201,11 +204,34 @@ class TestDeleting:
             service.clear()
             service.put_page(page_of("next"))
         assert service.flush(FLUSH_S)
-        assert service.num_losses == losses  # or all that is in memory would be put again at once
         for name in ("one", "in hand", "waiting"):
             assert not holds_words_of(prefixes_path, name)
             assert service.find_pages([key_of(name)]) == ()
+        assert service.num_losses == losses  # or all that is in memory would be put again at once
         assert service.read_page(key_of("next")) == blob_of("next")
+
+    def test_clearing_gives_the_space_back_while_others_have_the_file_open(
+        self, service: PrefixService, prefixes_path: Path
+    ) -> None:
+        put_all(service, 1, *map(str, range(30)))
+        assert service.find_pages([key_of("0")])  # the connection for reading stays open
+        with prefixes_path.open("rb") as former:
+            service.clear()
+            assert service.flush(FLUSH_S)
+            assert os.fstat(former.fileno()).st_size == 0
+
+    def test_two_processes_clear_one_after_the_other_without_a_problem(
+        self, make_service: ServiceMaker, told: list[str], prefixes_path: Path
+    ) -> None:
+        services = make_service(pause_s=1e6), make_service(pause_s=1e6)
+        for service in services:
+            put_all(service, 1, "one")
+        for service in services:
+            service.clear()
+            assert service.flush(FLUSH_S)
+        assert told == []
+        assert service.figures().problem is None
+        assert not holds_words_of(prefixes_path, "one")
 
 
 class TestBounds:
@@ -228,6 +254,23 @@ class TestBounds:
         assert service.figures().problem is None
         assert service.put_page(page_of("3"))
         assert service.flush(FLUSH_S)
+
+    def test_what_was_written_yesterday_does_not_count_when_midnight_comes_in_the_middle(
+        self, make_service: ServiceMaker, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        service = make_service(PrefixSettings(most_written_nbytes=6 * PAGE_NBYTES))
+        put_all(service, 0, "a", "b")
+        num_saved = service.figures().saved
+
+        class Calendar(date):
+            @classmethod
+            def today(cls) -> Calendar:
+                return cls(2026, 12, 1 if service._counts.saved == num_saved else 2)
+
+        monkeypatch.setattr(writer, "date", Calendar)
+        assert service.put_page(page_of("c"))
+        assert service.flush(FLUSH_S)
+        assert service.has_room
 
     def test_what_another_process_wrote_today_counts(self, make_service: ServiceMaker) -> None:
         settings = PrefixSettings(most_written_nbytes=6 * PAGE_NBYTES)

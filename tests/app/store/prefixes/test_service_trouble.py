@@ -5,13 +5,21 @@ from __future__ import annotations
 import resource
 import signal
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import filelock
 import pytest
 
 from app.store import connection
+from app.store.errors import StoreLockedError
+from app.store.prefixes import recovery
+from app.store.prefixes.counts import PrefixCounts
+from app.store.prefixes.database import PrefixDatabase
+from app.store.prefixes.own_database import OwnDatabase
+from app.store.prefixes.problems import Problems
 from app.store.prefixes.service import PrefixService
 from engine.prefixes.records import SaveMode
 from tests.app.store.prefixes.conftest import ServiceMaker
@@ -22,7 +30,7 @@ from tests.app.store.prefixes.stored_files import (
     writing_elsewhere,
 )
 from tests.app.store.prefixes.stored_texts import MODEL, PAGE_NBYTES, blob_of, key_of, page_of, sequence_of
-from tests.app.store.prefixes.test_service import FLUSH_S, put_all
+from tests.app.store.prefixes.test_service import FLUSH_S, open_files, put_all
 
 
 @pytest.fixture(autouse=True)
@@ -153,10 +161,16 @@ def test_a_file_of_a_newer_version_is_left_as_it_is(
             "VALUES ('prefixes', '999_newer', '2030-01-01')"
         )
     before = prefixes_path.read_bytes()
-    service = make_service()
+    service = make_service(pause_s=1e6)
     assert service.find_pages([key_of("page")]) == ()
     service.put_page(page_of("more"))
     assert service.flush(FLUSH_S)
+    service.delete(1)
+    flushed: list[bool] = []
+    waits = threading.Thread(target=lambda: flushed.append(service.flush(10 * FLUSH_S)))
+    waits.start()
+    waits.join(FLUSH_S)
+    assert flushed == [False]  # nobody waits for what cannot be
     service.close()
     (sentence,) = told
     assert "newer version" in sentence
@@ -216,6 +230,40 @@ def test_a_file_that_is_deleted_while_it_is_open_is_begun_anew_without_a_word(
     assert_goes_on(service)
     assert service.num_losses > losses
     assert told == []
+
+
+def test_a_change_in_a_file_that_is_cleared_meanwhile_is_made_again_in_the_new_one(
+    prefixes_path: Path, told: list[str]
+) -> None:
+    counts = PrefixCounts()
+    own = OwnDatabase(prefixes_path, Problems(told.append, 0), counts)
+    cleared: list[bool] = []
+
+    def change(database: PrefixDatabase) -> None:
+        with database.write() as db:
+            if not cleared:
+                recovery.clear(PrefixDatabase.open(prefixes_path))
+                cleared.append(True)
+            db.execute("INSERT INTO pins VALUES (7)")
+
+    own.use(change)
+    with own.use(lambda database: database).read() as db:
+        assert [tuple(row) for row in db.execute("SELECT * FROM pins")] == [(7,)]
+    own.close()
+    assert (counts.damaged, counts.losses, told) == (0, 0, [])
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts open files as Linux shows them")
+def test_a_file_that_cannot_be_cleared_for_now_does_not_stay_open(
+    prefixes_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "BUSY_TIMEOUT_S", 0.05)
+    own = OwnDatabase(prefixes_path, Problems(told.append, 0), PrefixCounts())
+    own.use(lambda database: None)
+    with filelock.FileLock(f"{prefixes_path}.lock"), pytest.raises(StoreLockedError):
+        own.clear()
+    own.close()
+    assert not any(prefixes_path.name in str(file.readlink()) for file in open_files())
 
 
 def test_a_database_of_another_program_is_put_aside_whole(
