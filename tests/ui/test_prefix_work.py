@@ -100,7 +100,7 @@ def test_without_a_model_nothing_is_due_and_what_is_open_is_loaded_with_the_next
     assert bench.work.due_in_s is None
     bench.engine.loaded = object()
     bench.work.loaded()
-    assert bench.run() == ["load 7"]
+    assert bench.run()[0] == "load 7"
 
 
 def test_saving_waits_until_the_engine_has_been_quiet_for_a_while(bench: Bench) -> None:
