@@ -13,8 +13,8 @@ from engine.prefixes.records import SaveMode
 log = logging.getLogger(__name__)
 LEAST_NBYTES = GB // 10
 """The least that all of it, and what is written in a day, may be limited to; for less there is `NEVER`."""
-MOST_NBYTES = 100_000 * GB
-"""The most."""
+LARGEST_NBYTES = 100_000 * GB
+"""The most that they may be limited to."""
 _SIZES = {"most_gb": "most_nbytes", "most_written_gb": "most_written_nbytes"}
 
 
@@ -55,7 +55,7 @@ def _mode(value: object) -> SaveMode:
 def _nbytes(key: str, value: Any) -> int:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     nbytes: float = value * GB if is_number else 0
-    if LEAST_NBYTES <= nbytes <= MOST_NBYTES:
+    if LEAST_NBYTES <= nbytes <= LARGEST_NBYTES:
         return round(nbytes)
-    least, most = LEAST_NBYTES / GB, MOST_NBYTES // GB
+    least, most = LEAST_NBYTES / GB, LARGEST_NBYTES // GB
     raise OctavoError(f"{key} is {value!r}; it is a number of gigabytes from {least:g} to {most:,}.")

@@ -157,7 +157,10 @@ def test_pages_are_shown_while_they_come_from_disk(program: Program, monkeypatch
     num_pages = len(maps[0].pages)
     on_disk = [sum(page.is_on_disk for page in pages.pages) for pages in maps]
     assert num_pages > 4
-    assert list(dict.fromkeys(on_disk)) == list(range(num_pages, -1, -1))
+    steps = list(dict.fromkeys(on_disk))  # some are told together where they come faster
+    assert steps == sorted(steps, reverse=True)
+    assert (steps[0], steps[-1]) == (num_pages, 0)
+    assert len(steps) > 2
     assert len({tuple(page.tokens for page in pages.pages) for pages in maps}) == 1
     assert maps[-1].counters.restores == num_pages
 
