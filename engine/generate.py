@@ -19,7 +19,7 @@ from mlx_lm.tokenizer_utils import StreamingDetokenizer
 
 from engine.cancel import CancelToken
 from engine.choosing import TokenChooser
-from engine.errors import Cancelled, ModelError
+from engine.errors import Cancelled
 from engine.events import (
     CacheChanged,
     ContextShortened,
@@ -259,22 +259,12 @@ class Generation:
         """
         started_s = time.perf_counter()
         logits = self._forward(mx.array(list(rest)))
-        self._require_numbers(logits)
+        self._reader.require_numbers(logits)
         sampled = self._chooser.choose(logits)
         if self._reader.checks_layers:
             mx.eval(sampled)
             self._reader.time_pass(time.perf_counter() - started_s)
         return sampled
-
-    def _require_numbers(self, logits: mx.array) -> None:
-        """Refuse to go on from damaged weights: a model that computes NaN would babble one token for ever."""
-        if mx.isnan(logits).any().item():
-            self._reader.saving.disown()
-            self._cache.clear()
-            raise ModelError(
-                f"{self._model.info.name} computes no usable numbers: its weights are damaged. "
-                "Get or copy the model again."
-            )
 
     def _forward(self, tokens: mx.array) -> mx.array:
         """Return the logits after the last of `tokens`, shape [tokens]: [1, vocabulary]."""

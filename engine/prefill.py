@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import mlx.core as mx
 
 from engine.cancel import CancelToken
-from engine.errors import Cancelled
+from engine.errors import Cancelled, ModelError
 from engine.events import CacheChanged, PrefillProgress
 from engine.kv.cache import SequenceCache
 from engine.model import Model
@@ -44,6 +44,7 @@ class PromptReader:
         self.checks_layers = self.chunks.takes_long
         self.read_tokens = 0
         self.saving = saving
+        self._model_name = model.info.name
         self._cache = cache
         self._cancel = cancel
         self._left_half_way = False
@@ -101,6 +102,20 @@ class PromptReader:
     def time_pass(self, elapsed_s: float) -> None:
         """End the checks between layers where a whole pass is quick; they keep steps from running ahead."""
         self.checks_layers = elapsed_s > STOP_TARGET_S
+
+    def require_numbers(self, logits: mx.array) -> None:
+        """Refuse to go on from damaged weights: a model that computes NaN would babble one token for ever.
+
+        Raises:
+            ModelError: there is NaN among the logits. All is forgotten, and nothing of it is saved any more.
+        """
+        if mx.isnan(logits).any().item():
+            self.saving.disown()
+            self._cache.clear()
+            raise ModelError(
+                f"{self._model_name} computes no usable numbers: its weights are damaged. "
+                "Get or copy the model again."
+            )
 
     def align(self) -> None:
         """Bring the cache back to the tokens that it names, after a stop."""
