@@ -22,6 +22,7 @@ from engine.load_admission import LoadWish
 from engine.loader import load_model
 from engine.memory_limits import MemoryLimits
 from engine.memory_linux import trim_heap
+from engine.model import Model
 from engine.model_info import ModelInfo
 from engine.prefixes.cache import PrefixCache
 from engine.prefixes.identity import ModelIdentity
@@ -129,12 +130,16 @@ class ModelSlot:
         self.loaded = LoadedModel(
             info, self._backend, plan, counter, template, self.limits, wish.taken_nbytes
         )
+        self._session = self._begun(model, self.loaded, identity)
+        log.info("Loaded %s: %s", info.name, plan)
+        return self.loaded
+
+    def _begun(self, model: Model, loaded: LoadedModel, identity: ModelIdentity | None) -> Session:
+        """Return a session in which nothing is held yet."""
         prefixes = None
         if self._prefixes is not None and identity is not None:
             prefixes = PrefixCache(self._prefixes, identity, model)
-        self._session = Session(model, self.loaded, self.limits, self._guard, self._spill_folder, prefixes)
-        log.info("Loaded %s: %s", info.name, plan)
-        return self.loaded
+        return Session(model, loaded, self.limits, self._guard, self._spill_folder, prefixes)
 
     def unload(self, cancel: CancelToken | None = None) -> None:
         """Save what is due, for some seconds at most, and give the memory of all conversations back.
