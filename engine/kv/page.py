@@ -65,6 +65,8 @@ class Page:
         parent: the chain key of the page that it was read behind, empty for the first one.
         salt: of its sequence when it was sealed, empty for one that was unbroken.
         path: the bits that its blocks had one after another, each as in `HeldBits.array`.
+        put_bits: mean bits with which a store of pages was last given just this content, or gave it; None for
+            never. Another page with the same key was read at another time, maybe at another precision.
     """
 
     number: int
@@ -81,6 +83,7 @@ class Page:
     parent: bytes = b""
     salt: bytes = b""
     path: list[IntArray] = field(default_factory=list)
+    put_bits: float | None = None
     _bits: tuple[int, HeldBits] | None = None
 
     @cached_property

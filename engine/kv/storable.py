@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Self, cast
 
 import mlx.nn as nn
@@ -19,30 +19,8 @@ from engine.kv.page import Blocks, IntArray, Page
 from engine.kv.page_map import TextSpan
 from engine.kv.page_table import PageReference
 from engine.kv.precision import KV_BITS, KVSpec, Tier
+from engine.kv.savable import SavablePage
 from engine.kv.tiers import PageState, TierPolicy
-
-
-@dataclass(frozen=True)
-class SavablePage:
-    """A page that is in memory and may be stored.
-
-    Attributes:
-        chain: its chain key.
-        parent: that of the page it was read behind, empty for the first.
-        position: of its first token; in an unbroken sequence also that token's index.
-        num_tokens: all of the page, also those that the sequence has no longer.
-        bits: bits a number, the mean of all blocks without scales.
-        is_settled: whether it is cold, or older than the pages that are kept more exactly for their age.
-        nbytes: that its blocks take, scales included; its blob takes at most 5 % more.
-    """
-
-    chain: bytes
-    parent: bytes
-    position: int
-    num_tokens: int
-    bits: float
-    is_settled: bool
-    nbytes: int
 
 
 class StorableCache(MovableCache):
@@ -84,10 +62,17 @@ class StorableCache(MovableCache):
                 bits=float(page.held_bits().array.mean()),
                 is_settled=page.tier is Tier.COLD or place < num_old,
                 nbytes=page.nbytes,
+                put_bits=page.put_bits,
             )
             for place, page in enumerate(pages)
             if page in self._store.pages
         )
+
+    def note_put(self, chain: bytes, bits: float | None) -> None:
+        """Note for one of `savable_pages` with how many bits the store was given it; None for not at all."""
+        for page in self._distinct_pages():
+            if page.chain == chain:
+                page.put_bits = bits
 
     def encode_page(self, chain: bytes, model: str) -> bytearray:
         """Return a page as a blob that is bound to its chain key and to the model.
@@ -202,6 +187,8 @@ class StorableCache(MovableCache):
         outside = cast(Outside, self._outside)
         page = next(page for page in outside.missing() if page.chain == chain)
         self._take(outside, page, opened)
+        header = opened.header
+        page.put_bits = float(np.mean(list(itertools.chain(*header.key_bits, *header.value_bits))))
 
     def cut_outside(self, chain: bytes) -> None:
         """Forget the text from the first token of a page on, which cannot come; `num_tokens` says what stays.

@@ -153,10 +153,10 @@ class PrefixStore(Protocol):
         """Wait until there is room, or so many seconds; return whether there is."""
 
     def put_page(self, page: NewPage) -> bool:
-        """Have a page written, in place of one with other bits; return False where there is no room.
+        """Have a page written, in place of one that is there; return False where there is no room.
 
-        One with more bits that another conversation has as well stays: that would come back with fewer than
-        it was left with.
+        One that another conversation has as well stays, but for one with more bits: that would come back with
+        fewer than it was left with.
         """
 
     def put_sequence(self, sequence: StoredSequence) -> bool:

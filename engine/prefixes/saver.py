@@ -10,7 +10,7 @@ from engine.held import HeldSequences
 from engine.held_context import HeldContext
 from engine.kv.page_map import SpanKind, TextSpan
 from engine.kv.precision import KVSpec
-from engine.kv.storable import SavablePage
+from engine.kv.savable import SavablePage
 from engine.kv.usage import PageInfo
 from engine.prefixes.cache import PrefixCache
 from engine.prefixes.prompt_saving import PromptSaving
@@ -56,7 +56,6 @@ class PrefixSaver:
         self._prefixes = prefixes
         self._store = prefixes.store
         self._held = held
-        self._put: dict[bytes, float] = {}  # by chain keys, the bits of what this process has put or found
         self._saved: dict[int, _State] = {}
         self._has_told = False
 
@@ -69,7 +68,7 @@ class PrefixSaver:
         if model is None:
             return
         settled = (page for page in self._allowed(context) if page.is_settled)
-        pages = [page for page in settled if self._put.get(page.chain) != page.bits]
+        pages = [page for page in settled if page.put_bits != page.bits]
         self._put_pages(conversation_id, context, pages, model, lambda: self._store.has_room)
 
     def save(self, check: Check) -> bool:
@@ -103,7 +102,7 @@ class PrefixSaver:
         """Have what is stored of a context deleted, since it cannot be used."""
         if self._prefixes.digest is not None:
             for page in context.cache.savable_pages():
-                self._put.pop(page.chain, None)
+                context.cache.note_put(page.chain, None)
                 self._store.drop_page(self._prefixes.page_key(context.cache, page.chain))
 
     def _model_for(self, conversation_id: int, context: HeldContext) -> str | None:
@@ -168,17 +167,19 @@ class PrefixSaver:
                 return False
             if is_due and not self._store.put_page(self._new(conversation_id, context, page, model)):
                 return False
-            self._put[page.chain] = page.bits
+            if is_due or page.is_settled:
+                context.cache.note_put(page.chain, page.bits)
         return True
 
     def _is_due(self, page: SavablePage, stored_bits: float | None) -> bool:
-        """Whether a page is to be put: it is not stored, or with other bits than it will keep.
+        """Whether a page is to be put: it is not stored, or not as it is here.
 
-        One that the store did not take with fewer bits is not put again: another conversation has it.
+        What was read again has other content than before. One that the store did not take with fewer bits is
+        not put again: another conversation has it.
         """
-        if stored_bits is None or stored_bits < page.bits:
+        if stored_bits is None or stored_bits < page.bits or page.put_bits is None:
             return True
-        return page.is_settled and stored_bits > page.bits and self._put.get(page.chain) != page.bits
+        return page.is_settled and stored_bits > page.bits != page.put_bits
 
     def _new(self, conversation_id: int, context: HeldContext, page: SavablePage, model: str) -> NewPage:
         cache, prefixes = context.cache, self._prefixes

@@ -149,16 +149,14 @@ class PrefixDatabase:
     # Keeping.
 
     def put_page(self, page: NewPage) -> int:
-        """Store a page, in place of one with other bits, and note whose it is.
+        """Store a page, in place of one that is there, and note whose it is.
 
-        A conversation also has the pages that it was read behind. One with more bits that another one has as
-        well stays. Returns the bytes that this wrote to disk; 0 where the page is not written.
+        A conversation also has the pages that it was read behind. One that another one has as well stays, but
+        for one with more bits. Returns the bytes that this wrote to disk; 0 where the page is not written.
         """
         with self.write() as db:
             row = db.execute("SELECT id, bits FROM pages WHERE key = ?", (page.key,)).fetchone()
-            is_new = row is None or row["bits"] != page.bits
-            if row is not None and row["bits"] > page.bits:
-                is_new = not _is_of_others(db, row["id"], page)
+            is_new = row is None or row["bits"] < page.bits or not _is_of_others(db, row["id"], page)
             if is_new:
                 self._write_page(db, page, None if row is None else row["id"])
             _note_use(db, page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
+import mlx.core as mx
 import pytest
 
 from engine.backend import Backend
@@ -117,6 +118,23 @@ def test_another_branch_keeps_what_both_begin_with(
     found, came_back = answer(reopened(path, backend, store), request)
     assert (found, came_back.reused_tokens) == (expected, stayed.reused_tokens)
     assert came_back.reused_tokens > 10 * 100
+
+
+def test_a_conversation_that_was_read_again_comes_back_as_it_was_read_last(
+    path: Path, backend: Backend, store: MemoryStore, engine: Engine
+) -> None:
+    """What is read behind exact pages is not what was read behind coarse ones, at the same bits."""
+    coarse, fine = (KVSpec.parse(f"{bits}; page=64, group=32, hot=2, warm=2") for bits in (2, 8))
+    said = ChatMessage("assistant", saved(engine, first(coarse)), key="answer")
+    request = asked((*TALK, said), fine, conversation_id=1)
+    engine.apply_kv(fine, CancelToken())
+    for _ in engine.rebuild(request, CancelToken()):
+        pass
+    engine.save(CancelToken())
+    again = reopened(path, backend, store)
+    again.prefetch(1, CancelToken())
+    stayed, came_back = (in_hand(each).fork().read([65]) for each in (engine, again))
+    assert mx.array_equal(stayed, came_back)
 
 
 # Another conversation.

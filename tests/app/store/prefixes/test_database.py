@@ -73,13 +73,18 @@ class TestPages:
         assert database.stored_bits(wanted) == {key_of("four"): 4.25, key_of("six"): 6.5}
         assert database.stored_bits([]) == {}
 
-    def test_a_page_of_other_bits_takes_the_place_and_one_of_the_same_is_not_written_again(
+    def test_a_page_takes_the_place_of_its_conversations_own_and_no_equal_one_that_of_another(
         self, database: PrefixDatabase
     ) -> None:
         exact = page_of("page", bits=16.0, nbytes=90_000)
         assert database.put_page(exact) == 2 * 90_000
-        assert database.put_page(replace(exact, blob=b"never")) == 0
-        assert database.read_page(exact.key) == exact.blob
+        again = replace(exact, blob=b"read again")
+        assert database.put_page(again) == 2 * len(again.blob)
+        assert database.read_page(exact.key) == again.blob
+        shared = page_of("shared", bits=16.0)
+        assert database.put_page(shared)
+        assert database.put_page(replace(shared, conversation_id=2, blob=b"never")) == 0
+        assert database.read_page(shared.key) == shared.blob
         lowered = page_of("page", bits=4.5, nbytes=30_000)
         assert database.put_page(lowered) == 2 * 30_000
         assert database.read_page(exact.key) == lowered.blob
