@@ -12,8 +12,9 @@ from app.store.prefixes.records import GB, PrefixSettings
 from app.store.prefixes.service import PrefixService
 from engine.bench.prefix.figures import DecodeWhileWriting
 from engine.errors import OctavoError
+from engine.kv.lineage import KEY_NBYTES
 from engine.prefixes.identity import ModelIdentity
-from engine.prefixes.records import KEY_NBYTES, NewPage, SaveMode
+from engine.prefixes.records import NewPage, SaveMode
 
 MOST_NBYTES = GB // 2
 """What the file that is written meanwhile takes; older pages make room."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from engine.kv.cache import SequenceCache
 
 KEY_NBYTES = 32
+"""Bytes of a key."""
 SALT_NBYTES = 16
 _LENGTHS = struct.Struct("<BBqI")
 """Bytes of the parent's key and of the salt, the position, and how many tokens there are."""

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-KEY_NBYTES = 32
-"""Bytes of the key of a page."""
-
 
 class SaveMode(enum.Enum):
     """What may be kept on disk."""

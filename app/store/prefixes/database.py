@@ -13,7 +13,8 @@ import sqlite_utils
 from app.store.connection import StoreConnection
 from app.store.errors import StoreReplacedError, store_errors
 from app.store.prefixes.schema import FILLER, OPTIONS, PREFIXES
-from engine.prefixes.records import KEY_NBYTES, NewPage, StoredPage, StoredSequence
+from engine.kv.lineage import KEY_NBYTES
+from engine.prefixes.records import NewPage, StoredPage, StoredSequence
 
 TOUCH_AFTER_MS = 60_000
 """What was used within this time is not noted as used again."""
