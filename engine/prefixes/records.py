@@ -153,7 +153,8 @@ class PrefixStore(Protocol):
         """Have a page written, in place of one that is there; return False where there is no room.
 
         One that another conversation has as well stays, but for one with more bits: that would come back with
-        fewer than it was left with.
+        fewer than it was left with. All that is read for no conversation stays likewise: each question in the
+        terminal is another one.
         """
 
     def put_sequence(self, sequence: StoredSequence) -> bool:

@@ -18,6 +18,8 @@ from engine.prefixes.records import NewPage, StoredPage, StoredSequence
 
 TOUCH_AFTER_MS = 60_000
 """What was used within this time is not noted as used again."""
+AHEAD_MS = 60_000
+"""What was used so much later than now was used before the clock was set back."""
 WRITTEN_TIMES = 2
 """SQLite writes everything into its log and then into the file."""
 
@@ -153,11 +155,15 @@ class PrefixDatabase:
         """Store a page, in place of one that is there, and note whose it is.
 
         A conversation also has the pages that it was read behind. One that another one has as well stays, but
-        for one with more bits. Returns the bytes that this wrote to disk; 0 where the page is not written.
+        for one with more bits; so does one that was read for no conversation, where another such has fewer.
+        Returns the bytes that this wrote to disk; 0 where the page is not written.
         """
         with self.write() as db:
+            self._settle_times(db)
             row = db.execute("SELECT id, bits FROM pages WHERE key = ?", (page.key,)).fetchone()
-            is_new = row is None or row["bits"] < page.bits or not _is_of_others(db, row["id"], page)
+            is_new = row is None or row["bits"] < page.bits
+            if not is_new and (row["bits"] == page.bits or page.conversation_id > 0):
+                is_new = not _is_of_others(db, row["id"], page)
             if is_new:
                 self._write_page(db, page, None if row is None else row["id"])
             _note_use(db, page)
@@ -174,6 +180,7 @@ class PrefixDatabase:
         sql = f"""{_WANTED} INSERT OR IGNORE INTO page_uses
                   SELECT :conversation_id, id FROM wanted JOIN pages USING (key)"""
         with self.write() as db:
+            self._settle_times(db)
             db.execute(sql, {"keys": keys, "conversation_id": conversation_id})
             if not conversation_id or not sequence.manifest:
                 return 0
@@ -190,13 +197,15 @@ class PrefixDatabase:
 
     def touch(self, keys: Collection[bytes]) -> None:
         """Note that pages were used now; those that were used a moment ago are left as they are."""
-        sql = f"{_WANTED} SELECT id FROM wanted JOIN pages USING (key) WHERE last_used < :then"
-        values = {"keys": b"".join(keys), "then": self._now - TOUCH_AFTER_MS, "now": self._now}
+        sql = f"""{_WANTED} SELECT id FROM wanted JOIN pages USING (key)
+                  WHERE last_used NOT BETWEEN :now - {TOUCH_AFTER_MS} AND :now + {AHEAD_MS}"""
+        values = {"keys": b"".join(keys), "now": self._now}
         with self.read() as db:
             if db.execute(f"{sql} LIMIT 1", values).fetchone() is None:
                 return
         with self.write() as db:
             db.execute(f"UPDATE pages SET last_used = :now WHERE id IN ({sql})", values)
+            self._settle_times(db)
 
     def touch_sequence(self, conversation_id: int, model: str) -> None:
         """Note that a manifest was used now, as `touch` does."""
@@ -245,6 +254,19 @@ class PrefixDatabase:
     @property
     def _today(self) -> str:
         return datetime.fromtimestamp(self._clock()).date().isoformat()
+
+    def _settle_times(self, db: sqlite_utils.Database) -> None:
+        """Move what was used in the future to just before now, in its order: the clock was set back.
+
+        What is used from now on would be evicted before it, all of it at once where the limit is reached.
+        """
+        now, tables = self._now, ("pages", "sequences")
+        used = [db.execute(f"SELECT max(last_used) FROM {table}").fetchone()[0] or 0 for table in tables]
+        if max(used) <= now + AHEAD_MS:
+            return
+        for table in tables:
+            sql = f"UPDATE {table} SET last_used = last_used - ? WHERE last_used > ?"
+            db.execute(sql, (max(used) - now + 1, now + AHEAD_MS))
 
     def _check_place(self) -> None:
         if not self.is_in_place:

@@ -31,6 +31,7 @@ def bits_of(database: PrefixDatabase, name: str) -> float:
         pytest.param((1, 8.0), (1, 4.0), 4.0, id="a conversation lowers its own"),
         pytest.param((1, 8.0), (2, 4.0), 8.0, id="another would lower it"),
         pytest.param((0, 8.0), (2, 4.0), 8.0, id="the terminal has read it"),
+        pytest.param((0, 8.0), (0, 4.0), 8.0, id="the terminal reads it once more, with fewer bits"),
         pytest.param((1, 4.0), (2, 8.0), 8.0, id="another has it more exactly"),
     ],
 )

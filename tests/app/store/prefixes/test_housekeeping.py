@@ -160,6 +160,31 @@ class TestEviction:
         assert len(database.find_pages(keys_of("old", 20))) == 20
         assert housekeeping.num_pages() == 20 + left
 
+    @pytest.mark.parametrize("is_used_again", [False, True])
+    def test_what_is_read_after_the_clock_was_set_back_stays_and_what_was_there_goes_in_its_order(
+        self,
+        database: PrefixDatabase,
+        housekeeping: Housekeeping,
+        prefixes_path: Path,
+        clock: Clock,
+        is_used_again: bool,
+    ) -> None:
+        for name in ("older", "newer"):
+            clock.now_s += 100
+            put(database, chain_of(name, 10, nbytes=100_000))
+        clock.now_s -= 500_000
+        if is_used_again:
+            database.touch(keys_of("older", 10))
+        clock.now_s += 100
+        put(database, chain_of("after", 10, nbytes=100_000))
+        housekeeping.empty_log()
+        assert housekeeping.make_room(0, taken_nbytes(prefixes_path) - 500_000)
+        left = {name: len(database.find_pages(keys_of(name, 10))) for name in ("older", "newer", "after")}
+        first = "newer" if is_used_again else "older"
+        assert left.pop(first) < 7
+        assert set(left.values()) == {10}
+        assert housekeeping.entries()[0].last_used.timestamp() == clock.now_s
+
     def test_the_files_never_take_more_than_the_limit(
         self, database: PrefixDatabase, housekeeping: Housekeeping, prefixes_path: Path, clock: Clock
     ) -> None:
