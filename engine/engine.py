@@ -148,6 +148,11 @@ class Engine(ModelSlot):
         """
         return None if self._session is None else self._session.prefetch(conversation_id, cancel, on_page)
 
+    @property
+    def finds_later(self) -> bool:
+        """Whether `prefetch` finds nothing only because the digest of the model is still being found out."""
+        return self._session is not None and self._session.finds_later
+
     def context_usage(self) -> ContextUsage | None:
         """Return what the parts of the conversation in hand take, None where there is none."""
         return None if self._session is None else self._session.context_usage()

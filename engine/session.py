@@ -52,6 +52,7 @@ class Session:
         self._model = model
         self._loaded = loaded
         self._guard = guard
+        self._prefixes = prefixes
         self._held = HeldSequences(spill_folder, prefixes)
         self._room = ReplyRoom(model, loaded, limits, self._held)
         self._saver = None if prefixes is None else PrefixSaver(prefixes, self._held)
@@ -85,6 +86,11 @@ class Session:
     def context(self) -> HeldContext | None:
         """What is held of the conversation in hand, None where there is none."""
         return self._held.in_hand
+
+    @property
+    def finds_later(self) -> bool:
+        """What `Engine.finds_later` says."""
+        return self._prefixes is not None and self._prefixes.is_unknown
 
     def save(self, cancel: CancelToken) -> bool:
         """Do what `Engine.save` says."""

@@ -23,6 +23,9 @@ Its newest pages and tokens are exact and therefore large, and would be written 
 SAVE_AGAIN_S = 10.0
 """What could not be saved yet is tried again after so long."""
 
+LOAD_AGAIN_S = 0.5
+"""While the digest of the model is being found out, what is open is looked for again after so long."""
+
 
 class PrefixWork:
     """Loads the conversation that is open before it is asked for, and saves what was read once it is quiet.
@@ -37,7 +40,7 @@ class PrefixWork:
         self._engine = engine
         self._held = held
         self._open_id = open_id
-        self._is_to_load = False
+        self._load_at_s = math.inf
         self._save_at_s = math.inf
         self._was_used = False
         self._saved_at_s = -math.inf
@@ -55,7 +58,7 @@ class PrefixWork:
         self._begin()
 
     def _begin(self) -> None:
-        self._is_to_load, self._was_used, self._saved_at_s = True, False, -math.inf
+        self._load_at_s, self._was_used, self._saved_at_s = -math.inf, False, -math.inf
 
     def used(self) -> None:
         """Take note that the engine was asked for something; it saves when it has been quiet since."""
@@ -65,9 +68,10 @@ class PrefixWork:
     @property
     def due_in_s(self) -> float | None:
         """Seconds until something is to be done, unless something else is; None where nothing is."""
-        if self._engine.loaded is None or not (self._is_to_load or self._save_at_s < math.inf):
+        due_at_s = min(self._load_at_s, self._save_at_s)
+        if self._engine.loaded is None or due_at_s == math.inf:
             return None
-        return 0.0 if self._is_to_load else max(0.0, self._save_at_s - time.monotonic())
+        return max(0.0, due_at_s - time.monotonic())
 
     @property
     def is_due(self) -> bool:
@@ -80,23 +84,25 @@ class PrefixWork:
         Raises:
             Cancelled: something else comes first; what is left is due still.
         """
-        if self._is_to_load:
+        if self._load_at_s <= time.monotonic():
             self._load(cancel)
         if self._save_at_s <= time.monotonic():
             self._save(cancel)
 
     def _load(self, cancel: CancelToken) -> None:
-        conversation_id, self._is_to_load = self._open_id(), False
+        conversation_id, self._load_at_s = self._open_id(), math.inf
         if conversation_id is None:
             return
         try:
             changed = self._engine.prefetch(conversation_id, cancel, lambda: self._held.come(conversation_id))
         except Cancelled:
-            self._is_to_load = True
+            self._load_at_s = -math.inf
             self._held.tell()
             raise
         if changed is not None:
             self._held.take(conversation_id, changed)
+        elif self._engine.finds_later:
+            self._load_at_s = time.monotonic() + LOAD_AGAIN_S
 
     def _save(self, cancel: CancelToken) -> None:
         due_s, self._save_at_s = self._save_at_s, math.inf

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -17,9 +19,11 @@ from app.store.conversations import ConversationStore
 from app.store.prefixes.records import PrefixEntry, PrefixSettings
 from app.store.prefixes.service import PrefixService
 from app.store.records import Message
+from engine.engine import Engine
 from engine.events import CacheChanged, GenerationStats
 from engine.kv.page_map import PageMap
 from engine.memory_limits import MemoryLimits
+from engine.prefixes.digest import model_digest
 from engine.prefixes.records import SaveMode
 from tests.engine.small_engine import FOUR, SHORT, write_small_model
 from ui.engine_thread import EngineThread
@@ -137,6 +141,40 @@ def test_what_was_read_is_saved_once_it_is_quiet_and_there_again_before_anything
     again = stats_of(program.answer(program.store.add_user_message(whose, reply.id, "And by day?")))
     assert again.reused_tokens >= first.prompt_tokens
     assert again.prompt_tokens - again.reused_tokens < 64
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_is_open_comes_back_once_it_is_known_which_model_is_loaded(
+    qtbot: QtBot, program: Program, small_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = program.answered()
+    program.wait_until(lambda: program.is_kept(reply.conversation_id))
+    program.end()
+    (small_model / "config.json").touch()
+    is_to_know = threading.Event()
+
+    def slow_digest(path: Path, check: Callable[[], None]) -> str:
+        assert is_to_know.wait(WAIT_MS / 1000)
+        return model_digest(path, check)
+
+    monkeypatch.setattr("app.store.prefixes.digests.model_digest", slow_digest)
+    program.start()
+    looked_for: list[int] = []
+    prefetch = Engine.prefetch
+
+    def noting(engine: Engine, conversation_id: int, *rest: Any) -> CacheChanged | None:
+        changed = prefetch(engine, conversation_id, *rest)
+        looked_for.append(conversation_id)
+        return changed
+
+    monkeypatch.setattr(Engine, "prefetch", noting)
+    with qtbot.waitSignal(program.engine.kv_changed, timeout=WAIT_MS) as told:
+        program.engine.opened(reply.conversation_id)
+        program.engine.load(small_model, FOUR)
+        program.wait_until(lambda: bool(looked_for))
+        is_to_know.set()
+    assert told.args[0] == reply.conversation_id
+    assert told.args[1].usage.num_tokens >= stats_of(reply).prompt_tokens
 
 
 @pytest.mark.usefixtures("at_once")

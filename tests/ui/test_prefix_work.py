@@ -13,7 +13,7 @@ from engine.engine import Engine
 from engine.errors import Cancelled
 from ui.engine_signals import EngineSignals
 from ui.held_telling import HeldTelling
-from ui.prefix_work import SAVE_AFTER_S, SAVE_AGAIN_S, SAVE_APART_S, PrefixWork
+from ui.prefix_work import LOAD_AGAIN_S, SAVE_AFTER_S, SAVE_AGAIN_S, SAVE_APART_S, PrefixWork
 
 
 class NotingEngine:
@@ -24,6 +24,7 @@ class NotingEngine:
         self.done: list[str] = []
         self.cancelled = ""
         self.can_save = True
+        self.finds_later = False
 
     def prefetch(self, conversation_id: int, cancel: CancelToken, on_page: Callable[[], None]) -> None:
         self._do(f"load {conversation_id}")
@@ -158,6 +159,22 @@ def test_what_cannot_be_saved_yet_is_tried_again_after_a_while(bench: Bench) -> 
     assert bench.run() == ["save"]
     due_in_s = bench.work.due_in_s
     assert due_in_s is not None and 0 < due_in_s <= SAVE_AGAIN_S
+
+
+def test_what_cannot_be_found_yet_is_looked_for_again_until_it_can(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.engine.finds_later = True
+    bench.work.loaded()
+    assert bench.run() == ["load 7"]
+    due_in_s = bench.work.due_in_s
+    assert due_in_s is not None and 0 < due_in_s <= LOAD_AGAIN_S
+    monkeypatch.setattr(ui.prefix_work, "LOAD_AGAIN_S", 0)
+    bench.work.loaded()
+    assert bench.run() == ["load 7"]
+    bench.engine.finds_later = False
+    assert bench.run() == ["load 7"]
+    assert bench.work.due_in_s is None
 
 
 def test_what_is_opened_meanwhile_is_loaded_instead(bench: Bench) -> None:
