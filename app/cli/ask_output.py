@@ -106,6 +106,8 @@ class TextOutput:
                 print(f"[{_reused(stats)}]", file=sys.stderr)
             if stats.kv_usage is not None:
                 print(f"[KV cache: {_kv_figures(stats.kv_usage)}]", file=sys.stderr)
+                if stats.reused_tokens and stats.kv_usage.num_below:
+                    print(f"[{_below(stats.kv_usage.num_below)}]", file=sys.stderr)
             if stats.segments:
                 print(f"[documents were read in {stats.segments:,} parts]", file=sys.stderr)
             if stats.kv_note is not None:
@@ -115,6 +117,11 @@ class TextOutput:
 def _reused(stats: GenerationStats) -> str:
     why = f". {stats.reread_note.removesuffix('.')}" if stats.reread_note else ""
     return f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,} tokens{why}"
+
+
+def _below(num_pages: int) -> str:
+    pages = "1 page was" if num_pages == 1 else f"{num_pages:,} pages were"
+    return f"{pages} on disk with fewer bits; after `octavo prefixes --clear` all is read again"
 
 
 def _kv_figures(usage: KVUsage) -> str:

@@ -33,6 +33,7 @@ from engine.backend import Backend
 from engine.events import Finished, GenerationStats, StopReason
 from engine.guard import GuardAction, GuardStep
 from engine.kv.precision import KVSpec
+from engine.kv.usage import KVUsage
 from tests.engine.folders import write_folder
 
 QUESTION = "In one word: which bird hunts at night?"
@@ -120,6 +121,38 @@ def test_what_was_reused_is_told_with_the_reason_where_it_is_not_all(
     assert "[reused 6,012 of 6,031 tokens]" in told and told.startswith("[19 tokens read at 80/s")
     TextOutput().show(Finished(dataclasses.replace(stats, reread_note="A page was damaged.")))
     assert "[reused 6,012 of 6,031 tokens. A page was damaged]" in capsys.readouterr().err
+
+
+def test_what_came_from_disk_with_fewer_bits_is_told_with_what_brings_them_back(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    usage = KVUsage(
+        num_tokens=3338,
+        open_tokens=10,
+        hot_pages=1,
+        warm_pages=5,
+        cold_pages=7,
+        hot_nbytes=11_796_480,
+        warm_nbytes=16_588_800,
+        cold_nbytes=7_741_440,
+        nbytes=40_919_040,
+        effective_bits=7.5,
+        requested=(8.0, 8.0),
+        effective=(2.0, 2.0),
+        num_below=7,
+        attention_pages=None,
+        caught=None,
+    )
+    stats = dataclasses.replace(
+        GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.END), reused_tokens=3328, kv_usage=usage
+    )
+    TextOutput().show(Finished(stats))
+    told = "[7 pages were on disk with fewer bits; after `octavo prefixes --clear` all is read again]"
+    assert told in capsys.readouterr().err
+    exact = dataclasses.replace(usage, effective=(8.0, 8.0), num_below=0)
+    TextOutput().show(Finished(dataclasses.replace(stats, kv_usage=exact)))
+    assert "on disk" not in capsys.readouterr().err
 
 
 @pytest.mark.slow
