@@ -14,7 +14,8 @@ from app.cli.prefixes import prefixes
 from app.store.conversations import ConversationStore
 from app.store.prefixes.service import PrefixService
 from engine.errors import OctavoError
-from engine.prefixes.records import KEY_NBYTES, NewPage, StoredSequence
+from engine.kv.lineage import KEY_NBYTES
+from engine.prefixes.records import NewPage, StoredSequence
 
 MODEL = "a model"
 
