@@ -73,4 +73,4 @@ def counters_text(figures: PrefixFigures) -> str:
     sentences = [f"Pages since Octavo was started: {', '.join(happened)}."] if happened else []
     if figures.waiting_nbytes:
         sentences.append(f"{format_nbytes(figures.waiting_nbytes)} are still to be written.")
-    return " ".join(sentences) or "Since Octavo was started nothing was saved or reused."
+    return " ".join(sentences) or "Since Octavo was started no full page was saved or reused."
