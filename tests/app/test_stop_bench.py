@@ -24,7 +24,7 @@ def test_every_kind_of_work_is_stopped_and_timed(starter_gguf: Path, monkeypatch
             specs.add(spec)
             super().__init__(module, spec)
 
-    monkeypatch.setattr("engine.replying.SequenceCache", Noted)
+    monkeypatch.setattr("engine.reply_context.SequenceCache", Noted)
     monkeypatch.setattr("app.stop_bench.MAX_DELAY_S", 0.01)
     timings = list(bench_stop(starter_gguf, runs=1, prompt_tokens=200))
     assert [timing.work.split()[0] for timing in timings] == [

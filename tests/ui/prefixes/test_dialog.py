@@ -258,13 +258,14 @@ def test_columns_without_room_are_left_out_and_the_title_stays(
     table = dialog.table
     table.setStyleSheet("QHeaderView::section { padding: 4px 24px; }")  # wider than the figures
     assert not any(table.isColumnHidden(column) for column in range(LAST_USED + 1))
-    size, widths = dialog.size(), [table.columnWidth(column) for column in range(LAST_USED + 1)]
+    size = dialog.size()
     dialog.resize(dialog.minimumSize())
     qtbot.waitUntil(lambda: table.isColumnHidden(TOKENS), timeout=WAIT_MS)
     assert not table.isColumnHidden(SIZE) and table.columnWidth(TITLE) >= 120
     dialog.resize(size)
     qtbot.waitUntil(lambda: not table.isColumnHidden(TOKENS), timeout=WAIT_MS)
-    assert [table.columnWidth(column) for column in range(LAST_USED + 1)] == widths
+    for column in range(TOKENS, LAST_USED + 1):
+        assert table.columnWidth(column) >= table.header().sectionSizeHint(column)
 
 
 def test_all_that_takes_the_focus_has_a_name_and_rows_say_all_of_themselves(
