@@ -1,0 +1,1 @@
+"""Finding the passages of a document that fit the words of a question."""
