@@ -19,3 +19,4 @@ class Extracted:
     num_textless_pages: int = 0
     encoding: str | None = None
     encoding_guessed: bool = False
+    page_starts: tuple[int, ...] = ()

@@ -65,7 +65,8 @@ class DocumentReceiver:
         elif kind == "text":
             self._texts.append(message["text"])
         elif kind == "document":
-            self.document = Document(text="".join(self._texts), **message)
+            page_starts = tuple(message.pop("page_starts"))
+            self.document = Document(text="".join(self._texts), page_starts=page_starts, **message)
         else:
             raise DocumentError(message["message"])
 

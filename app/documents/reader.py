@@ -49,6 +49,7 @@ def read_document(
             num_textless_pages=extracted.num_textless_pages,
             encoding=extracted.encoding,
             encoding_guessed=extracted.encoding_guessed,
+            page_starts=extracted.page_starts,
         )
 
 
