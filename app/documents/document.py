@@ -24,8 +24,8 @@ class Document:
         num_textless_pages: pages of a PDF that hold no text, such as scans.
         encoding: the text encoding that was used, None where the format has its own.
         encoding_guessed: whether that encoding is a guess that the user may change.
-        page_starts: where each page begins in `text`, in characters; a page without text begins where the next
-            one does, or at the end of the text. Empty where the format has no pages.
+        page_starts: where each page begins in `text`, in characters; a page without text begins where the
+            next one does, or at the end of the text. Empty where the format has no pages.
     """
 
     title: str

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from app.documents.formats import Format
 
@@ -76,12 +77,8 @@ class Places:
         self._heading_offsets = [heading.offset for heading in headings]
         self._page_starts = page_starts
         self.num_pages = len(page_starts)
-        ends = (*page_starts[1:], num_chars)
-        self.textless_pages = tuple(
-            page
-            for page, (start, end) in enumerate(zip(page_starts, ends, strict=True), start=1)
-            if start == end
-        )
+        bounds = pairwise((*page_starts, num_chars))
+        self.textless_pages = tuple(page for page, (start, end) in enumerate(bounds, start=1) if start == end)
 
     @classmethod
     def of(cls, text: str, kind: str, page_starts: Sequence[int] = ()) -> Places:
