@@ -54,11 +54,13 @@ class ChatController(QObject):
         list_changed: the list of conversations must be read again.
         opened: another conversation is open.
         changed: messages, figures or the engine's state changed.
+        text_wanted: the extracted text of a document is to be shown; its attachment's id.
     """
 
     list_changed = Signal()
     opened = Signal()
     changed = Signal()
+    text_wanted = Signal(int)
 
     def __init__(
         self,
@@ -167,6 +169,7 @@ class ChatController(QObject):
         self.attachments.changed.connect(self._on_attachments)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
+        view.text_wanted.connect(self.text_wanted)
 
     def _connect_composer(self, composer: Composer) -> None:
         composer.submitted.connect(self.send)
@@ -176,6 +179,7 @@ class ChatController(QObject):
         composer.text_edited.connect(self._on_text_edited)
         composer.attachment_removed.connect(self.attachments.remove)
         composer.encoding_changed.connect(self.attachments.set_encoding)
+        composer.text_wanted.connect(self.text_wanted)
 
     def _send(self, text: str, once: Once) -> None:
         ids = [attachment.id for attachment in self.attachments.attachments]
@@ -195,6 +199,10 @@ class ChatController(QObject):
         """Return how the next reply is to be written, with what is set now; the profile is kept with it."""
         self._profile.keep()
         return reply_settings(self._settings.value, self._profile.value, once)
+
+    def continue_reading(self, message_id: int) -> None:
+        """Answer again the question of a reply whose documents were not read to the end: the rest is read."""
+        self._regenerate(message_id)
 
     def _regenerate(self, message_id: int) -> None:
         if self._is_free():

@@ -31,6 +31,8 @@ class EngineSignals(QObject):
         rebuild_announced(int, int): a conversation is about to be read again in idle time, so many tokens,
             because its positions run out.
         rebuild_progress(int, PrefillProgress): conversation id, and how far it is read again on request.
+        document_progress(int, ReadAheadProgress): a conversation, and how far the documents of its next message
+            are read before it is sent.
         background_changed(str): a few words on what is done between replies; empty when nothing is.
         guard_acted(GuardAction): memory was short and something was done, or taken back.
         failed(Failure): a request failed; the engine goes on.
@@ -52,6 +54,7 @@ class EngineSignals(QObject):
     reading_cost_told = Signal(int, object, int)
     rebuild_announced = Signal(int, int)
     rebuild_progress = Signal(int, object)
+    document_progress = Signal(int, object)
     background_changed = Signal(str)
     guard_acted = Signal(object)
     failed = Signal(object)

@@ -52,6 +52,8 @@ class Composer(QWidget):
         attachment_removed: take a document away, or stop reading it; the chip's key.
         encoding_changed: read a document in another encoding; the chip's key and the encoding.
         attach_requested: choose files.
+        way_chosen: read a document in another way: its attachment's id and the `DocumentWay`.
+        text_wanted: show the extracted text of a document; its attachment's id.
     """
 
     submitted = Signal(str)
@@ -62,6 +64,8 @@ class Composer(QWidget):
     attachment_removed = Signal(int)
     encoding_changed = Signal(int, str)
     attach_requested = Signal()
+    way_chosen = Signal(int, object)
+    text_wanted = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

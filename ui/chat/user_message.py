@@ -29,9 +29,13 @@ class UserMessage(MessageWidget):
 
     Signals:
         edit_requested: the message was changed and is to be sent again: message id, new text.
+        way_chosen: read a document in another way from now on: its attachment's id and the `DocumentWay`.
+        text_wanted: show the extracted text of a document; its attachment's id.
     """
 
     edit_requested = Signal(int, str)
+    way_chosen = Signal(int, object)
+    text_wanted = Signal(int)
 
     def __init__(self, message: Message, style: MarkdownStyle, parent: QWidget | None = None) -> None:
         super().__init__(message, style, parent)

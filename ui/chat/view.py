@@ -30,6 +30,8 @@ class ChatView(QWidget):
     Signals:
         regenerate_requested: another answer instead of this message id.
         edit_requested: a user message was changed: message id, new text.
+        way_chosen: a document is to be read in another way: its attachment's id and the `DocumentWay`.
+        text_wanted: the extracted text of a document is to be shown; its attachment's id.
         sibling_requested: another version is to be shown, by its message id.
         earlier_requested: the messages before the first one are wanted.
         link_activated: a link was clicked, or chosen with the keyboard; nothing was opened.
@@ -38,6 +40,8 @@ class ChatView(QWidget):
 
     regenerate_requested = Signal(int)
     edit_requested = Signal(int, str)
+    way_chosen = Signal(int, object)
+    text_wanted = Signal(int)
     sibling_requested = Signal(int)
     earlier_requested = Signal()
     link_activated = Signal(str)
@@ -163,6 +167,8 @@ class ChatView(QWidget):
         if message.role is Role.USER:
             widget = UserMessage(message, self._style_now)
             widget.edit_requested.connect(self.edit_requested)
+            widget.way_chosen.connect(self.way_chosen)
+            widget.text_wanted.connect(self.text_wanted)
             widget.show_documents(self._documents)
         else:
             widget = ReplyMessage(message, self._style_now)
