@@ -31,8 +31,8 @@ class EngineSignals(QObject):
         rebuild_announced(int, int): a conversation is about to be read again in idle time, so many tokens,
             because its positions run out.
         rebuild_progress(int, PrefillProgress): conversation id, and how far it is read again on request.
-        document_progress(int, ReadAheadProgress): a conversation, and how far the documents of its next message
-            are read before it is sent.
+        document_progress(int, ReadAheadProgress): a conversation, and how far the documents of its next
+            message are read before that is sent.
         background_changed(str): a few words on what is done between replies; empty when nothing is.
         guard_acted(GuardAction): memory was short and something was done, or taken back.
         failed(Failure): a request failed; the engine goes on.

@@ -21,6 +21,7 @@ from app.store.prefixes.service import PrefixService
 from engine.engine import LoadedModel
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
+from ui.document_work import DocumentsAhead
 from ui.engine_signals import EngineSignals
 from ui.engine_worker import EngineState, EngineWorker
 from ui.request_queue import Priority
@@ -101,6 +102,13 @@ class EngineThread(EngineSignals):
     def opened(self, conversation_id: int) -> None:
         """Load what is kept on disk of a conversation that was opened, as soon as nothing else is done."""
         self._worker.opened(conversation_id)
+
+    def read_ahead(self, ahead: DocumentsAhead | None) -> None:
+        """Read the documents of the next message whenever nothing else is done, or no longer with None.
+
+        `document_progress` tells how far that is.
+        """
+        self._worker.put(Priority.CONTROL, lambda cancel: self._worker.read_ahead(ahead), is_stoppable=False)
 
     def restored(self, conversation_id: int) -> None:
         """Let a conversation be kept on disk again, whose deletion was undone."""

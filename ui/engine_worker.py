@@ -24,6 +24,7 @@ from engine.guard import Guard
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from ui.context_work import ContextWork
+from ui.document_work import DocumentsAhead, DocumentWork
 from ui.engine_signals import EngineSignals
 from ui.engine_state import EngineState, Failure, failure_of
 from ui.held_telling import HeldTelling
@@ -76,6 +77,7 @@ class EngineWorker(QThread):
         self._engine: Engine
         self._replies: ReplyWork
         self._context: ContextWork
+        self._documents: DocumentWork
         self._models: ModelWork
         self._prefixes: PrefixWork
         self._quiet: QuietWork
@@ -170,7 +172,8 @@ class EngineWorker(QThread):
         self._context = ContextWork(chat, store, self._engine, self.told, self._held)
         self._models = ModelWork(self._engine, self._stored, self.told)
         self._prefixes = PrefixWork(self._engine, self._held, lambda: self.open_id)
-        self._quiet = QuietWork(self._requests, self._prefixes, self._context)
+        self._documents = DocumentWork(store, self._engine, self.told, self._held)
+        self._quiet = QuietWork(self._requests, self._prefixes, self._documents, self._context)
         while (request := self._next()).run is not None:
             self._serve(request, request.run)
         self._models.end(self._leaving)
@@ -246,6 +249,10 @@ class EngineWorker(QThread):
         self._context.forget(conversation_id)
         if conversation_id == self._held.conversation_id:
             self._held.tell()
+
+    def read_ahead(self, ahead: DocumentsAhead | None) -> None:
+        """Have the documents of the next message read between all else, or no longer."""
+        self._documents.want(ahead)
 
     def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
         """Pin a page, if the conversation is the one in hand."""

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from engine.cancel import CancelToken
 from ui.context_work import ContextWork
+from ui.document_work import DocumentWork
 from ui.prefix_work import PrefixWork
 from ui.request_queue import Priority, RequestQueue
 
 
 class QuietWork:
-    """Has what is open loaded, what was read saved, and the conversation made ready for its next turn.
+    """Has what is open loaded, what was read saved, and what the next message needs made ready.
+
+    That is the documents beside it, which somebody waits for, and then the conversation before it.
 
     It is one request in the background at a time, which whatever else is asked for cancels.
     """
 
-    def __init__(self, requests: RequestQueue, prefixes: PrefixWork, context: ContextWork) -> None:
+    def __init__(
+        self, requests: RequestQueue, prefixes: PrefixWork, documents: DocumentWork, context: ContextWork
+    ) -> None:
         self._requests = requests
         self._prefixes = prefixes
+        self._documents = documents
         self._context = context
         self._is_asked = False
 
@@ -27,7 +33,8 @@ class QuietWork:
 
     def ask_when_due(self) -> None:
         """Have done what is due, once nothing else waits."""
-        if not self._is_asked and (self._prefixes.is_due or self._context.is_due):
+        works = (self._prefixes, self._documents, self._context)
+        if not self._is_asked and any(work.is_due for work in works):
             self._is_asked = True
             self._requests.put(Priority.BACKGROUND, self._work, is_stoppable=False)
 
@@ -37,6 +44,9 @@ class QuietWork:
 
     def _work(self, cancel: CancelToken) -> None:
         self._prefixes.work(cancel)
+        if self._documents.is_due:
+            self._prefixes.used()
+            self._documents.read(cancel)
         if self._context.is_due:
             self._prefixes.used()
             self._context.make_ready(cancel)
