@@ -23,8 +23,8 @@ from app.ledger.trimming import TrimPlan
 from app.profiles import Overflow
 from app.reply_in_progress import ReplyEnded, ReplyInProgress
 from app.reply_settings import ReplySettings
-from app.segment_progress import SegmentEvent
-from app.segments import SegmentReader
+from app.segments.progress import SegmentEvent
+from app.segments.reader import SegmentReader
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
 from engine.admission import AdmissionError
@@ -196,9 +196,9 @@ class ChatService:
     def read_ahead(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
-        """Read what the next reply would have to read beside its question; see `Engine.read_ahead`."""
+        """Read what the next reply would have to read beside its question; see `Engine.close_gaps`."""
         request = settings.request(self._context(conversation_id, leaf_id), conversation_id)
-        return self._engine.read_ahead(request, cancel)
+        return self._engine.close_gaps(request, cancel)
 
     def rebuild(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken

@@ -109,19 +109,54 @@ class Engine(ModelSlot):
         """
         return self._require_session().rebuild(request, cancel)
 
-    def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
-        """Bring the conversation in hand in line with a request's messages and read what it lacks of them.
+    def close_gaps(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Read the conversation in hand again from its first unused position on, so that none is unused.
 
-        Between replies; the messages may end with an answer, and none is written. All behind the first unused
-        position is read again, so that none is unused afterwards; what precedes it stays. Returns how far
-        that is: nothing where another conversation or another branch of it is in hand.
+        Between replies; the messages may end with an answer, and none is written. What precedes that position
+        stays, and what is missing is read. Returns how far that is: nothing where another conversation or
+        another branch of it is in hand.
 
         Raises:
             ModelError: no model is loaded, or the template refuses the messages in every form.
             AdmissionError: what it takes cannot be had now.
             Cancelled: something else comes first; what was read until then is held.
         """
+        return self._require_session().close_gaps(request, cancel)
+
+    def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Read what is missing of a request's messages, so that its reply will read only what is new then.
+
+        Between replies; nothing is written. Of any conversation, also of a new one, which is in hand then. The
+        last message may be one whose words are still to come: what it has of documents is read. Returns how
+        far that is, at least one `PrefillProgress`; the last one has `done == total`. What was read stays held
+        and is saved like the prompt of a reply, so a call after a stop or a restart goes on where it was.
+
+        Raises:
+            ModelError: no model is loaded, or the template refuses the messages in every form.
+            ContextOverflowError, AdmissionError: as `admit`, at once; or memory is short, at any time. What was
+                read until then is held.
+            Cancelled: something else comes first; what was read until then is held.
+        """
         return self._require_session().read_ahead(request, cancel)
+
+    def keep_prefix(self, conversation_id: int, owner_id: int, cancel: CancelToken) -> int:
+        """Keep what a conversation in memory begins with, system prompt and documents, for other ones to find.
+
+        For what is read in segments, each in a conversation that is forgotten afterwards: a later prompt that
+        begins with the same tokens need not read them. Its full pages go to the bits of cold ones and into the
+        prefix cache, as far as they may be kept.
+
+        Args:
+            conversation_id: what was read; to be called before it is forgotten.
+            owner_id: the conversation with which they are deleted; 0 for none.
+            cancel: is looked at between pages.
+
+        Returns: how many tokens are kept, or on their way to the disk; 0 where nothing may be kept.
+
+        Raises:
+            Cancelled: some pages were kept.
+        """
+        return 0 if self._session is None else self._session.keep_prefix(conversation_id, owner_id, cancel)
 
     def settle(self, request: GenerationRequest) -> CacheChanged | None:
         """Take out of the conversation in hand what a request's messages lack, and give the memory back.

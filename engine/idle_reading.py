@@ -19,7 +19,7 @@ from engine.prefill import PromptReader
 from engine.prefixes.prompt_saving import NOT_SAVED
 from engine.prefixes.saver import PrefixSaver
 from engine.reply_admission import require_rebuild_fits
-from engine.reply_room import ReplyRoom
+from engine.reply_room import Admitted, ReplyRoom
 from engine.requests import GenerationRequest
 from engine.spans import Prompt
 
@@ -68,8 +68,8 @@ class IdleReader:
             self._require_fits(request, context.cache, wanted)
             yield from self._followed(request, self._again(request, context, wanted, cancel), cancel)
 
-    def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
-        """Do what `Engine.read_ahead` says."""
+    def close_gaps(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Do what `Engine.close_gaps` says."""
         context = self._in_hand(request)
         if context is None:
             return
@@ -78,6 +78,12 @@ class IdleReader:
             return
         self._require_fits(request, context.cache, wanted)
         yield from self._followed(request, self._missing(request, context, wanted, cancel), cancel)
+
+    def read_ahead(
+        self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken
+    ) -> Iterator[GenerationEvent]:
+        """Do what `Engine.read_ahead` says of what was admitted."""
+        raise NotImplementedError
 
     def _in_hand(self, request: GenerationRequest) -> HeldContext | None:
         """Return what is held of the conversation that is asked about, where that is the one in hand."""

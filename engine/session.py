@@ -188,9 +188,17 @@ class Session:
         """Do what `Engine.rebuild` says."""
         return self._reader.rebuild(request, cancel)
 
+    def close_gaps(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
+        """Do what `Engine.close_gaps` says."""
+        return self._reader.close_gaps(request, cancel)
+
     def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Do what `Engine.read_ahead` says."""
-        return self._reader.read_ahead(request, cancel)
+        return self._reader.read_ahead(request, self._room.admit(request), cancel)
+
+    def keep_prefix(self, conversation_id: int, owner_id: int, cancel: CancelToken) -> int:
+        """Do what `Engine.keep_prefix` says."""
+        raise NotImplementedError
 
     def context_usage(self) -> ContextUsage | None:
         """Do what `Engine.context_usage` says."""

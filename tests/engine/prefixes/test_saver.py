@@ -103,7 +103,7 @@ def test_what_was_read_is_put_before_the_prompt_is_read_to_its_end(
     assert put[800] == 800 // PAGE_TOKENS - 2
 
 
-@pytest.mark.parametrize("how", ["rebuild", "read_ahead"])
+@pytest.mark.parametrize("how", ["rebuild", "close_gaps"])
 def test_what_is_read_between_replies_is_put_as_well(engine: Engine, store: MemoryStore, how: str) -> None:
     answer(engine, first())
     request = asked((*TALK[:2], *TALK[4:]), first().kv, conversation_id=1)
