@@ -23,8 +23,8 @@ from app.long_talk.script import FACTS_PER_EXCERPT, TURNS_PER_EXCERPT, Step, scr
 from app.long_talk.talk import Talk
 from app.profiles import Overflow
 from app.reply_settings import ReplySettings
+from app.segments.splitting import CountTokens, split_text
 from app.settings import DEFAULT_KV
-from app.splitting import CountTokens, split_text
 from app.store.conversations import ConversationStore
 from engine.backend import start_backend
 from engine.cancel import CancelToken

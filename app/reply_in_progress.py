@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from app.ledger.records import message_key
-from app.segment_progress import SegmentEvent
+from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message, MessageState

@@ -13,7 +13,7 @@ from app.ledger.left_out import left_out_documents, left_out_runs
 from app.ledger.records import ContextChange, LedgerRows
 from app.ledger.undo import UserChanges
 from app.reply_settings import ReplySettings
-from app.segment_progress import ReadingProgress
+from app.segments.progress import ReadingProgress
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message

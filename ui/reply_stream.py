@@ -6,7 +6,7 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.ledger.progress import SummaryProgress
 from app.reply_settings import ReplySettings
-from app.segment_progress import ReadingProgress
+from app.segments.progress import ReadingProgress
 from app.store.records import Message
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState

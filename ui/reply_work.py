@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from app.chat import ChatService, ReplyEnded, ReplyEvent, ReplyStarted
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.reply_settings import ReplySettings
-from app.segment_progress import SegmentProgress
+from app.segments.progress import SegmentProgress
 from app.store.records import Message
 from engine.admission import AdmissionError
 from engine.cancel import CancelToken

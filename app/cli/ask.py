@@ -260,7 +260,7 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
 def _reply(engine: Engine, asked: _Asked, wanted: KVConfig, cancel: CancelToken, output: Output) -> None:
     """Stream the answer to `output`; a stop ends the program."""
     from app.document_prompt import chat_message, document_passage
-    from app.segments import SegmentReader
+    from app.segments.reader import SegmentReader
     from engine.model import ChatMessage
     from engine.requests import GenerationRequest
 

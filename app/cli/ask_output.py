@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from app.cli.status_line import StatusLine
 from app.kv_text import bits_text, budget_text, pages_text
-from app.segment_progress import SegmentEvent, SegmentProgress
+from app.segments.progress import SegmentEvent, SegmentProgress
 from engine.admission import (
     AdmissionError,
     DropTurns,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from app.ledger.facts import names_in
 from app.ledger.sentences import sentences, words_of
 from app.ledger.summary_request import PartKind, SourcePart
-from app.splitting import CountTokens
+from app.segments.splitting import CountTokens
 
 NUMBER_WEIGHT, NAME_WEIGHT, QUOTED_WEIGHT = 4.0, 3.0, 2.0
 """What these count, beside a word that the text is about, which counts about 1."""

@@ -14,7 +14,7 @@ from app.ledger.summary_request import SummaryRequest
 from app.ledger.trimming import Order, TokenMeasure, TrimPlan, plan_trim, release_order
 from app.profiles import DocumentMode, Overflow
 from app.reply_settings import ReplySettings, system_message
-from app.segment_plan import least_notes_tokens, with_room_for_notes, without_document_texts
+from app.segments.plan import least_notes_tokens, with_room_for_notes, without_document_texts
 from engine.engine import Engine, LoadedModel
 from engine.errors import ModelError
 from engine.reply_admission import MIN_ANSWER_TOKENS

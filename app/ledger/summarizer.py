@@ -12,7 +12,7 @@ from app.ledger.records import Summary, SummarySource, SummaryState
 from app.ledger.summary_check import Flaw, finished, flaw_of, forgets, repeats
 from app.ledger.summary_prompts import asking_messages, summary_instruction
 from app.ledger.summary_request import SummaryRequest
-from app.segment_prompts import without_reasoning
+from app.segments.prompts import without_reasoning
 from app.valid_unicode import valid_unicode
 from engine.admission import AdmissionError, note_room_tokens
 from engine.cancel import CancelToken, LinkedCancelToken

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from app.ledger.facts import facts_of, kept_facts, numbers_in
 from app.ledger.sentences import sentences, whole_sentences, words_of
 from app.ledger.summary_request import PartKind, SourcePart
-from app.splitting import CountTokens
+from app.segments.splitting import CountTokens
 
 _RUN_WORDS = 4
 _LEAST_RUNS = 8

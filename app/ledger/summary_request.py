@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from app.document_prompt import without_documents, words_inside
-from app.segment_prompts import without_reasoning
+from app.segments.prompts import without_reasoning
 from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.ledger.sentences import sentences
-from app.splitting import CountTokens
+from app.segments.splitting import CountTokens
 from engine.errors import OctavoError
 
 

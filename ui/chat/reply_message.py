@@ -5,7 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
 
-from app.segment_progress import ReadingProgress
+from app.segments.progress import ReadingProgress
 from app.store.records import Message, MessageState
 from ui.chat.buttons import IconButton
 from ui.chat.markdown_body import MarkdownBody

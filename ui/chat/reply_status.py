@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.segment_progress import ReadingProgress
+from app.segments.progress import ReadingProgress
 from app.store.records import Message, MessageState
 from engine.events import GenerationStats, PrefillProgress, StopReason
 

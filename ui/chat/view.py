@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
 from app.ledger.context import SpanState
 from app.ledger.left_out import LeftOutRun
-from app.segment_progress import ReadingProgress
+from app.segments.progress import ReadingProgress
 from app.store.records import Message, Role
 from ui.chat.context_line import ContextLine
 from ui.chat.focus_order import chain_after

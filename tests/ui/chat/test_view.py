@@ -12,7 +12,7 @@ from PySide6.QtTest import QSignalSpy, QTest
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton, QTextEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.segment_progress import SegmentProgress
+from app.segments.progress import SegmentProgress
 from app.store.records import Attachment, Message, MessageState
 from engine.events import PrefillProgress
 from tests.ui.chat.conftest import ANSWER, conversation, reply, user

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.splitting import split_text
+from app.segments.splitting import split_text
 
 SENTENCE = "The owl that lives in the old barn hunts at night. "
 PARAGRAPH = SENTENCE * 4

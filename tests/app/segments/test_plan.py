@@ -12,7 +12,7 @@ from app.document_prompt import (
     placed_documents,
     summary_passage,
 )
-from app.segment_plan import SegmentPlan, with_notes, without_document_texts
+from app.segments.plan import SegmentPlan, with_notes, without_document_texts
 from engine.engine import GenerationRequest
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage

@@ -8,16 +8,16 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from app.document_prompt import PlacedDocument
-from app.segment_plan import MARGIN_TOKENS, SEGMENT_CONVERSATION, SegmentPlan
-from app.segment_progress import SegmentEvent, SegmentProgress
-from app.segment_prompts import (
+from app.segments.plan import MARGIN_TOKENS, SEGMENT_CONVERSATION, SegmentPlan
+from app.segments.progress import SegmentEvent, SegmentProgress
+from app.segments.prompts import (
     join_prompt,
     note_of,
     nothing_found_sentence,
     segment_prompt,
     without_reasoning,
 )
-from app.splitting import split_text
+from app.segments.splitting import split_text
 from engine.cancel import CancelToken, LinkedCancelToken
 from engine.engine import Engine, GenerationRequest
 from engine.errors import Cancelled

@@ -21,9 +21,9 @@ from app.documents.document import Document
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import LedgerRows
 from app.profiles import DocumentMode, Overflow
-from app.segment_progress import SegmentEvent, SegmentProgress
-from app.segment_prompts import notes_text
-from app.segments import SegmentReader
+from app.segments.progress import SegmentEvent, SegmentProgress
+from app.segments.prompts import notes_text
+from app.segments.reader import SegmentReader
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState
 from engine.admission import AdmissionError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.segment_prompts import (
+from app.segments.prompts import (
     join_prompt,
     note_of,
     notes_text,

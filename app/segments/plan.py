@@ -13,7 +13,7 @@ from app.document_prompt import (
     with_documents_first,
     without_documents,
 )
-from app.segment_prompts import (
+from app.segments.prompts import (
     join_prompt,
     notes_below_text,
     notes_text,

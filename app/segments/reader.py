@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from app.profiles import DocumentMode
-from app.segment_plan import plan_segments
-from app.segment_progress import SegmentEvent
-from app.segment_reading import Notes, SegmentReading
+from app.segments.plan import plan_segments
+from app.segments.progress import SegmentEvent
+from app.segments.reading import Notes, SegmentReading
 from engine.admission import AdmissionError
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
