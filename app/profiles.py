@@ -36,13 +36,19 @@ class Overflow(enum.Enum):
 
 
 class DocumentMode(enum.Enum):
-    """How documents are read."""
+    """How documents are read that do not fit whole, unless another way is chosen for one.
 
+    One that fits is read whole.
+    """
+
+    AUTO = "auto"
+    """In segments where that is done in a few minutes, else looked up."""
     WHOLE = "whole"
-    """All of the text, in the context."""
+    """Whole all the same: the message is refused, with what would fit."""
     SEGMENTS = "segments"
-    """In pieces, one after another; the answer is written from the notes taken on each. For documents that
-    do not fit whole; one that fits is read whole."""
+    """Segment by segment; the answer is written from the notes taken on each."""
+    LOOK_UP = "look_up"
+    """Only the passages that fit the words of the question."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +78,15 @@ CUSTOM = "Custom"
 """The profile of a conversation whose settings are its own."""
 
 BUILT_IN = (
-    Profile("Chat", PRESETS["precise"], 12_288, Overflow.SUMMARIZE, DocumentMode.WHOLE),
+    Profile("Chat", PRESETS["precise"], 12_288, Overflow.SUMMARIZE, DocumentMode.AUTO),
     Profile(
         "Long document",
         KVSpec.parse("4; attend=16, grow=1"),
         None,
         Overflow.ASK,
-        DocumentMode.SEGMENTS,
+        DocumentMode.AUTO,
     ),
-    Profile("Code", PRESETS["precise"], None, Overflow.ASK, DocumentMode.WHOLE),
+    Profile("Code", PRESETS["precise"], None, Overflow.ASK, DocumentMode.AUTO),
 )
 """The profiles that come with the program; a copy of one can be edited."""
 DEFAULT = BUILT_IN[0]

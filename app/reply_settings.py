@@ -23,10 +23,11 @@ class ReplySettings:
         max_context: tokens of prompt and answer together at most, None for what the model and memory give.
         overflow: what happens to a conversation beyond that. What is chosen after a refusal is set for one
             reply.
-        document_mode: how documents are read.
+        document_mode: how documents are read that do not fit whole, unless a way is chosen for one.
         trim_at: the share of the context beyond which `overflow` is due, room for an answer counted.
         keep_ratio: the share of the context that stays then.
         anyway: whether the user lets a message pass that does not fit into memory or `max_context`.
+        looks_up_anyway: whether documents are looked up though the question is about all of them.
         is_once: whether any of this was chosen for one reply, and is no wish for the next.
     """
 
@@ -35,10 +36,11 @@ class ReplySettings:
     system_prompt: str
     max_context: int | None = None
     overflow: Overflow = Overflow.ASK
-    document_mode: DocumentMode = DocumentMode.WHOLE
+    document_mode: DocumentMode = DocumentMode.AUTO
     trim_at: float = DEFAULT_TRIM_AT
     keep_ratio: float = DEFAULT_KEEP_RATIO
     anyway: bool = False
+    looks_up_anyway: bool = False
     is_once: bool = False
 
     def request(

@@ -56,16 +56,41 @@ def longer_context(needed_tokens: int, fitting_tokens: int) -> LongerContext | N
 
 @dataclass(frozen=True)
 class InSegments:
-    """Fits when the documents, of so many tokens, are read in about so many segments, one after another."""
+    """Fits when documents are read in segments, one after another.
+
+    Attributes:
+        num_segments: about how many.
+        document_tokens: of all of these documents.
+        keys: of the documents.
+    """
 
     num_segments: int
     document_tokens: int = 0
+    keys: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class LookUp:
+    """Fits when documents, by their keys, are looked up: only passages that fit the question are read."""
+
+    keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ReadWhole:
+    """Fits when documents, by their keys, are read whole, of so many tokens."""
+
+    document_tokens: int = 0
+    keys: tuple[str, ...] = ()
+
+
+MOST_SEGMENT_TOKENS = 2048
+"""A segment has at most so many tokens, fewer where the context is small."""
 LEAST_SEGMENT_TOKENS = 64
 """Reading in smaller segments leads nowhere."""
 _MOST_NOTE_TOKENS = 2048
 _INSTRUCTION_TOKENS = 130
+_MOST_READING_TOKENS = 4096
 
 
 def note_room_tokens(limit_tokens: int) -> int:
@@ -73,13 +98,24 @@ def note_room_tokens(limit_tokens: int) -> int:
     return min(limit_tokens // 4, _MOST_NOTE_TOKENS)
 
 
-def num_segments(document_tokens: int, question_tokens: int, limit_tokens: int) -> int | None:
-    """Return in about how many segments a context takes documents, None where it is too small for that.
+def reading_room_tokens(limit_tokens: int) -> int:
+    """Return what a context keeps for all that is read of documents in segments or by looking up."""
+    return min(limit_tokens // 4, _MOST_READING_TOKENS)
+
+
+def segment_tokens(question_tokens: int, limit_tokens: int) -> int | None:
+    """Return the most tokens of a segment, None where the context is too small for any.
 
     The question, what is asked about a segment, and the notes on it need room beside each one.
     """
     room = limit_tokens - note_room_tokens(limit_tokens) - question_tokens - _INSTRUCTION_TOKENS
-    return -(-document_tokens // room) if room >= LEAST_SEGMENT_TOKENS else None
+    return min(room, MOST_SEGMENT_TOKENS) if room >= LEAST_SEGMENT_TOKENS else None
+
+
+def num_segments(document_tokens: int, question_tokens: int, limit_tokens: int) -> int | None:
+    """Return in about how many segments a context takes documents, None where it is too small for that."""
+    most = segment_tokens(question_tokens, limit_tokens)
+    return None if most is None else -(-document_tokens // most)
 
 
 @dataclass(frozen=True)
@@ -109,6 +145,8 @@ Choice = (
     | LowerPrecision
     | ShorterContext
     | InSegments
+    | LookUp
+    | ReadWhole
     | SummarizeTurns
     | DropTurns
     | SmallerModel

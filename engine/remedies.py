@@ -9,8 +9,10 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LongerContext,
+    LookUp,
     LowerPrecision,
     PackedWeights,
+    ReadWhole,
     SummarizeTurns,
 )
 
@@ -18,14 +20,16 @@ _WORDS = {
     LongerContext: "allow a longer context",
     PackedWeights: "load the model again with packed weights",
     LowerPrecision: "choose a lower KV precision",
-    InSegments: "read documents in parts",
+    InSegments: "read documents in segments",
+    LookUp: "look documents up",
+    ReadWhole: "read documents whole",
     SummarizeTurns: "summarize old turns",
     DropTurns: "leave old turns out",
 }
 
 
 AS_DOCUMENT = "attach a long text as a document"
-"""What helps where a message alone is longer than the context: documents can be read in parts."""
+"""What helps where a message alone is longer than the context: documents can be read in segments."""
 
 
 def remedies(choices: Iterable[Choice]) -> list[str]:

@@ -15,6 +15,7 @@ from engine.admission import (
     ContextOverflowError,
     DropTurns,
     InSegments,
+    LookUp,
     LowerPrecision,
     PackedWeights,
     SummarizeTurns,
@@ -205,7 +206,7 @@ class Question:
         """Yield what makes the prompt fit a context of so many tokens, the milder first."""
         segments = self._segments(limit_tokens)
         if segments is not None:
-            yield segments
+            yield from (segments, LookUp(segments.keys))
         yield from self._without_turns(limit_tokens)
 
     def _without_turns(self, limit_tokens: int) -> Iterator[Choice]:
@@ -258,7 +259,8 @@ class Question:
         num_tokens = len(self.render(alone))
         inside = num_tokens * characters // max(1, sum(len(message.content) for message in alone))
         count = num_segments(inside, num_tokens - inside, limit_tokens)
-        return None if count is None else InSegments(count, inside)
+        keys = tuple(document.key for document in documents)
+        return None if count is None else InSegments(count, inside, keys)
 
     def _kv_nbytes(self, num_tokens: int) -> int:
         return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)
@@ -284,7 +286,7 @@ def require_rebuild_fits(room: CacheRoom, kv: KVSpec, num_tokens: int, limits: M
 
 
 def _documents(message: ChatMessage) -> list[DocumentRange]:
-    """Return the documents of a message: without summaries, which cannot be removed or read in parts."""
+    """Return the documents of a message: without summaries, which cannot be removed or read in segments."""
     return [each for each in message.documents if each.kind is SpanKind.DOCUMENT]
 
 

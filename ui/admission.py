@@ -23,8 +23,10 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LongerContext,
+    LookUp,
     LowerPrecision,
     PackedWeights,
+    ReadWhole,
     ShorterContext,
     SmallerModel,
     SummarizeTurns,
@@ -75,9 +77,13 @@ def choice_words(choice: Choice) -> tuple[str, str]:
             )
         case InSegments(count):
             return (
-                "Read in 1 part" if count == 1 else f"Read in about {count:,} parts",
-                "Documents are read part by part, with notes on each; the answer comes from the notes.",
+                "Read in 1 segment" if count == 1 else f"Read in about {count:,} segments",
+                "Each segment is read alone with the question; the answer comes from the notes on them.",
             )
+        case LookUp():
+            return "Look up", "Only the passages that fit the words of the question are read."
+        case ReadWhole(tokens):
+            return "Read whole", f"All {tokens:,} tokens of the documents are read, in the context."
         case SummarizeTurns(count):
             return (
                 f"Summarize {_old_turns(count)}",

@@ -16,10 +16,12 @@ class Once:
     Attributes:
         anyway: whether it may pass though it does not fit.
         overflow: what is done where the conversation is too long, None for what the profile says.
+        looks_up_anyway: whether documents are looked up though the question is about all of them.
     """
 
     anyway: bool = False
     overflow: Overflow | None = None
+    looks_up_anyway: bool = False
 
 
 AS_SET = Once()
@@ -38,5 +40,6 @@ def reply_settings(settings: Settings, profile: Profile, once: Once = AS_SET) ->
         profile.trim_at,
         profile.keep_ratio,
         once.anyway,
+        once.looks_up_anyway,
         is_once=once != AS_SET,
     )

@@ -11,12 +11,23 @@ OVERFLOW_WORDS = {
     Overflow.ASK: "Ask what to do",
     Overflow.OFF: "Off",
 }
-DOCUMENT_WORDS = {DocumentMode.WHOLE: "Read whole", DocumentMode.SEGMENTS: "In parts where too long"}
+DOCUMENT_WORDS = {
+    DocumentMode.AUTO: "As is sensible",
+    DocumentMode.WHOLE: "Read whole",
+    DocumentMode.SEGMENTS: "In segments",
+    DocumentMode.LOOK_UP: "Look up",
+}
 _OVERFLOW_PARTS = {
     Overflow.SUMMARIZE: "summarizes old turns",
     Overflow.DROP: "drops old turns",
     Overflow.ASK: "asks when full",
     Overflow.OFF: "no trimming",
+}
+
+_DOCUMENT_PARTS = {
+    DocumentMode.WHOLE: ["documents whole"],
+    DocumentMode.SEGMENTS: ["long documents in segments"],
+    DocumentMode.LOOK_UP: ["long documents looked up"],
 }
 
 
@@ -28,8 +39,7 @@ def description(profile: Profile) -> str:
     limit = profile.max_context
     parts.append("all that fits" if limit is None else f"up to {limit:,} tokens")
     parts.append(_OVERFLOW_PARTS[profile.overflow])
-    if profile.document_mode is DocumentMode.SEGMENTS:
-        parts.append("long documents in parts")
+    parts.extend(_DOCUMENT_PARTS.get(profile.document_mode, []))
     return ", ".join(parts)
 
 
