@@ -36,6 +36,10 @@ class ChatView(QWidget):
         earlier_requested: the messages before the first one are wanted.
         link_activated: a link was clicked, or chosen with the keyboard; nothing was opened.
         ledger_requested: what the model reads in place of some messages is to be shown, by its key.
+        passage_requested: a passage is to be shown: its attachment's id, its first character, the one behind
+            its last.
+        continue_requested: the documents of an answer are to be read to the end; the answer's id.
+        answer_now_requested: an answer is wanted from what was read of them so far; the answer's id.
     """
 
     regenerate_requested = Signal(int)
@@ -46,6 +50,9 @@ class ChatView(QWidget):
     earlier_requested = Signal()
     link_activated = Signal(str)
     ledger_requested = Signal(str)
+    passage_requested = Signal(int, int, int)
+    continue_requested = Signal(int)
+    answer_now_requested = Signal(int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -1,0 +1,166 @@
+"""What is shown of the sources of an answer, and of what was read for it, as plain data."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from app.documents.places import Place, Places
+from app.documents.ways import DocumentWay
+from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
+
+_FIRST_CHARS = 160
+_LEADING_SIGNS = re.compile(r"^(?:[#>|*+-]+[ \t]+|\d+[.)][ \t]+)+")
+_TABLE_SIGNS = re.compile(r"[ \t]*\|[ \t|:-]*")
+
+
+@dataclass(frozen=True)
+class DocumentText:
+    """A document that answers rest on.
+
+    Attributes:
+        title: its name.
+        text: all of it.
+        places: its pages and headings.
+    """
+
+    title: str
+    text: str
+    places: Places
+
+
+@dataclass(frozen=True)
+class ShownPassage:
+    """A passage that an answer may rest on.
+
+    Attributes:
+        source: the passage.
+        title: the name of its document.
+        place: where it begins.
+        words: its first words, in one line.
+    """
+
+    source: Source
+    title: str
+    place: Place
+    words: str
+
+
+@dataclass(frozen=True)
+class ShownSegment:
+    """A segment of a document that is read for a question, or a passage that was looked at.
+
+    Attributes:
+        segment: how far it has come, and the note on it.
+        place: where it begins.
+    """
+
+    segment: ReadSegment
+    place: Place
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Which segments of a document were read for a question.
+
+    Attributes:
+        reading: the reading of the document.
+        title: the name of the document.
+        segments: in the order of the text.
+    """
+
+    reading: Reading
+    title: str
+    segments: tuple[ShownSegment, ...]
+
+    @property
+    def num_read(self) -> int:
+        """How many segments were read."""
+        return sum(each.segment.state is SegmentState.READ for each in self.segments)
+
+    @property
+    def num_failed(self) -> int:
+        """How many could not be read."""
+        return sum(each.segment.state is SegmentState.FAILED for each in self.segments)
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether there are segments left to read, and the answer does not go without them."""
+        return self.reading.way is DocumentWay.SEGMENTS and not self.reading.is_done
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is shown under an answer.
+
+    Attributes:
+        passages: its sources, as they are stored.
+        coverages: what was read for its question, document by document.
+    """
+
+    passages: tuple[ShownPassage, ...] = ()
+    coverages: tuple[Coverage, ...] = ()
+
+    @property
+    def cited(self) -> tuple[ShownPassage, ...]:
+        """The passages that the answer cites, by number."""
+        cited = [each for each in self.passages if each.source.is_cited]
+        return tuple(sorted(cited, key=lambda each: each.source.number))
+
+    def of_kind(self, kind: SourceKind) -> tuple[ShownPassage, ...]:
+        """Return the passages that the answer came by in one way; of ATTENDED ones those with most first."""
+        found = [each for each in self.passages if each.source.kind is kind]
+        if kind is SourceKind.ATTENDED:
+            found.sort(key=lambda each: -(each.source.share or 0.0))
+        return tuple(found)
+
+    @property
+    def by_number(self) -> Mapping[int, ShownPassage]:
+        """What `[3]` in the answer stands for."""
+        return {each.source.number: each for each in self.passages if each.source.number}
+
+
+def evidence_of(
+    sources: Sequence[Source],
+    readings: Sequence[tuple[Reading, Sequence[ReadSegment]]],
+    documents: Mapping[int, DocumentText],
+) -> Evidence:
+    """Return what is shown under an answer; what belongs to documents that are gone is left out.
+
+    Args:
+        sources: of the answer.
+        readings: of its question, each with its segments.
+        documents: by the ids of their attachments.
+    """
+    passages = (
+        _shown_passage(each, documents[each.attachment_id])
+        for each in sources
+        if each.attachment_id in documents
+    )
+    coverages = (
+        _coverage(reading, segments, documents[reading.attachment_id])
+        for reading, segments in readings
+        if reading.attachment_id in documents
+    )
+    return Evidence(tuple(passages), tuple(coverages))
+
+
+def first_words(text: str, start: int, stop: int) -> str:
+    """Return the first words of a passage in one line, without the signs that make headings and tables."""
+    words = text[start : min(stop, start + 3 * _FIRST_CHARS)].strip()
+    words = " ".join(_TABLE_SIGNS.sub(" ", _LEADING_SIGNS.sub("", words)).split())
+    if len(words) <= _FIRST_CHARS:
+        return words
+    cut = words[:_FIRST_CHARS]
+    return f"{cut[: cut.rfind(' ')] if ' ' in cut[_FIRST_CHARS // 2 :] else cut}…"
+
+
+def _shown_passage(source: Source, document: DocumentText) -> ShownPassage:
+    words = first_words(document.text, source.start, source.stop)
+    return ShownPassage(source, document.title, document.places.at(source.start), words)
+
+
+def _coverage(reading: Reading, segments: Sequence[ReadSegment], document: DocumentText) -> Coverage:
+    shown = tuple(ShownSegment(each, document.places.at(each.start)) for each in segments)
+    return Coverage(reading, document.title, shown)
