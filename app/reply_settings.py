@@ -28,6 +28,8 @@ class ReplySettings:
         keep_ratio: the share of the context that stays then.
         anyway: whether the user lets a message pass that does not fit into memory or `max_context`.
         looks_up_anyway: whether documents are looked up though the question is about all of them.
+        reads_on: whether segments of documents that have not been read for the question are read; else it is
+            answered from those that were.
         is_once: whether any of this was chosen for one reply, and is no wish for the next.
     """
 

@@ -1,51 +1,70 @@
-"""How far documents have been read in parts, as plain data."""
+"""How far documents have been read in segments, as plain data."""
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass
 
 from app.ledger.progress import SummaryProgress
 from engine.events import GenerationEvent, PrefillProgress
 
 
+class SegmentStage(enum.Enum):
+    """What is being done with documents before the answer is written."""
+
+    SPLITTING = "splitting"
+    """A document is being cut into segments; `SegmentProgress.number` and `total` are 0."""
+    LOOKING_UP = "looking up"
+    """Passages of a document are being looked up; `number` and `total` are 0."""
+    READING = "reading"
+    """Segment `number` of `total` is being read, or a note on it is being written."""
+    JOINING = "joining"
+    """All segments have been read, and notes that are too long together are being made shorter."""
+
+
 @dataclass(frozen=True)
 class SegmentProgress:
-    """How far the reading in parts is.
+    """How far the reading in segments is.
 
     Attributes:
-        part: the part that is being read, from 1 on, of all documents together.
+        number: the segment that is being read, from 1 on, of all documents together.
         total: how many there are.
         title: the document that it belongs to.
-        is_joining: whether its parts have been read, and notes on them are being made shorter.
-        is_splitting: whether it is still being cut into parts; `part` and `total` are 0 then.
+        stage: what is being done.
         done_tokens: tokens of the present prompt that have been read.
         total_tokens: how many those are; 0 before that is known.
+        seconds_left: until all segments have been read, None before that is known.
     """
 
-    part: int
+    number: int
     total: int
     title: str
-    is_joining: bool = False
+    stage: SegmentStage = SegmentStage.READING
     done_tokens: int = 0
     total_tokens: int = 0
-    is_splitting: bool = False
+    seconds_left: float | None = None
 
     @property
     def words(self) -> str:
         """What is being done, for people."""
-        if self.is_splitting:
-            return f"Cutting “{self.title}” into parts"
-        if self.is_joining:
-            return "Putting the notes together"
-        return f"Reading part {self.part} of {self.total}"
+        match self.stage:
+            case SegmentStage.SPLITTING:
+                return f"Cutting “{self.title}” into segments"
+            case SegmentStage.LOOKING_UP:
+                return f"Looking up passages of “{self.title}”"
+            case SegmentStage.JOINING:
+                return "Putting the notes together"
+        return f"Reading segment {self.number:,} of {self.total:,}"
 
     @property
     def share(self) -> float:
-        """How much of all parts has been read, 0 to 1."""
-        if self.is_splitting:
+        """How much of all segments has been read, 0 to 1."""
+        if self.stage is SegmentStage.JOINING:
+            return 1.0
+        if not self.total:
             return 0.0
         of_this = self.done_tokens / self.total_tokens if self.total_tokens else 0.0
-        return 1.0 if self.is_joining else (self.part - 1 + of_this) / self.total
+        return (self.number - 1 + of_this) / self.total
 
 
 SegmentEvent = GenerationEvent | SegmentProgress

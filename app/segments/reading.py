@@ -9,7 +9,7 @@ from typing import Any
 
 from app.document_prompt import PlacedDocument
 from app.segments.plan import MARGIN_TOKENS, SEGMENT_CONVERSATION, SegmentPlan
-from app.segments.progress import SegmentEvent, SegmentProgress
+from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
 from app.segments.prompts import (
     join_prompt,
     note_of,
@@ -86,7 +86,7 @@ class SegmentReading:
         """Cut the documents into parts, which takes half a minute for some megabytes."""
         self._engine.publish_reading()
         for document in self._plan.documents:
-            yield SegmentProgress(0, 0, document.title, is_splitting=True)
+            yield SegmentProgress(0, 0, document.title, SegmentStage.SPLITTING)
             self._segments[document] = split_text(document.text, self._plan.segment_tokens, self._count)
 
     def _count(self, text: str) -> int:
@@ -107,7 +107,7 @@ class SegmentReading:
             self._num_read += 1
             if note:
                 notes.append(f"Part {number}: {note}")
-        progress = SegmentProgress(self._num_read, self._total, document.title, is_joining=True)
+        progress = SegmentProgress(self._num_read, self._total, document.title, SegmentStage.JOINING)
         while len(notes) > 1 and self._count("\n\n".join(notes)) > self._plan.notes_tokens:
             notes = yield from self._joined(notes, progress)
         return "\n\n".join(notes)

@@ -12,7 +12,7 @@ from PySide6.QtTest import QSignalSpy, QTest
 from PySide6.QtWidgets import QApplication, QLabel, QProgressBar, QPushButton, QTextEdit, QToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.segments.progress import SegmentProgress
+from app.segments.progress import SegmentProgress, SegmentStage
 from app.store.records import Attachment, Message, MessageState
 from engine.events import PrefillProgress
 from tests.ui.chat.conftest import ANSWER, conversation, reply, user
@@ -416,7 +416,7 @@ def test_reading_the_prompt_is_shown_until_text_comes(qtbot: QtBot, view: ChatVi
     assert "Hello" in shown_text(widget_of(view, 2))
 
 
-def test_reading_a_document_in_parts_is_shown_by_parts(qtbot: QtBot, view: ChatView) -> None:
+def test_reading_a_document_in_segments_is_shown_by_segments(qtbot: QtBot, view: ChatView) -> None:
     view.append_message(user(1, "q"))
     view.append_message(reply(2, "", MessageState.STREAMING))
     view.begin_stream(2)
@@ -424,11 +424,11 @@ def test_reading_a_document_in_parts_is_shown_by_parts(qtbot: QtBot, view: ChatV
     bar = widget_of(view, 2).findChild(QProgressBar)
     assert bar is not None
     view.set_prefill(SegmentProgress(3, 12, "Owls", done_tokens=50, total_tokens=100))
-    assert "Reading part 3 of 12" in shown_text(widget_of(view, 2))
+    assert "Reading segment 3 of 12" in shown_text(widget_of(view, 2))
     assert (bar.value() - bar.minimum()) / (bar.maximum() - bar.minimum()) == pytest.approx(
         2.5 / 12, abs=0.01
     )
-    view.set_prefill(SegmentProgress(12, 12, "Owls", is_joining=True))
+    view.set_prefill(SegmentProgress(12, 12, "Owls", SegmentStage.JOINING))
     assert "Putting the notes together" in shown_text(widget_of(view, 2))
     view.append_text("Hello")
     assert "notes" not in shown_text(widget_of(view, 2))
