@@ -89,7 +89,8 @@ MOST_SEGMENT_TOKENS = 2048
 LEAST_SEGMENT_TOKENS = 64
 """Reading in smaller segments leads nowhere."""
 _MOST_NOTE_TOKENS = 2048
-_INSTRUCTION_TOKENS = 130
+INSTRUCTION_TOKENS = 130
+"""About what a model is told beside a segment."""
 _MOST_READING_TOKENS = 4096
 
 
@@ -108,7 +109,7 @@ def segment_tokens(question_tokens: int, limit_tokens: int) -> int | None:
 
     The question, what is asked about a segment, and the notes on it need room beside each one.
     """
-    room = limit_tokens - note_room_tokens(limit_tokens) - question_tokens - _INSTRUCTION_TOKENS
+    room = limit_tokens - note_room_tokens(limit_tokens) - question_tokens - INSTRUCTION_TOKENS
     return min(room, MOST_SEGMENT_TOKENS) if room >= LEAST_SEGMENT_TOKENS else None
 
 
