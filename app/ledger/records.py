@@ -1,7 +1,8 @@
 """What is stored of a conversation's context, as plain data.
 
 The messages of a conversation never change, so an *item* of the context is named by a key: `m12` for a
-message, `a7` for an attachment, `s3` for a summary.
+message, `a7` for an attachment, `s3` for a summary, `r5` for what was read of a document for a question, `p7`
+for the line that names a document which is not read whole.
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+from app.documents.ways import DocumentWay
+from app.reading.records import Reading
 
 
 def message_key(message_id: int) -> str:
@@ -90,11 +94,16 @@ class ItemMark:
         key: which one.
         is_pinned: whether trims leave it, and its turn, in the context.
         is_dropped: whether the model does not read it.
+        way: how a document is read, None while that is not decided.
+        after_reading: id of the newest reading when SEGMENTS was chosen: a document that was read in segments
+            since is looked up for the questions that follow.
     """
 
     key: str
     is_pinned: bool = False
     is_dropped: bool = False
+    way: DocumentWay | None = None
+    after_reading: int = 0
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,10 @@ class LedgerRows:
     Attributes:
         marks: by key; an item without one is in the context and not pinned.
         summaries: all of them, oldest first.
+        readings: what was read of documents for questions, oldest first; at most one of each document for
+            each question.
     """
 
     marks: Mapping[str, ItemMark] = field(default_factory=dict)
     summaries: tuple[Summary, ...] = ()
+    readings: tuple[Reading, ...] = ()

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sqlite3
 from collections.abc import Iterable, Sequence
 
 import sqlite_utils
 
 from app.documents.document import Document
+from app.store.document_texts import TEXTS
 from app.store.errors import NotFoundError
 from app.store.records import Attachment
 from app.valid_unicode import valid_unicode
 
+log = logging.getLogger(__name__)
+
 _SELECT = """
-    SELECT attachments.id, title, source, kind, documents.text, num_pages, encoding, encoding_guessed
+    SELECT attachments.id, title, source, kind, digest, num_pages, encoding, encoding_guessed, page_starts
     FROM attachments JOIN documents ON documents.id = document_id
 """
 
@@ -24,7 +28,8 @@ def insert_attachment(db: sqlite_utils.Database, conversation_id: int, document:
     """Put a document into a conversation's draft and return the attachment's id."""
     ((attachment_id,),) = db.execute(
         """INSERT INTO attachments (conversation_id, document_id, title, source, kind, num_pages,
-           num_textless_pages, encoding, encoding_guessed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+           num_textless_pages, encoding, encoding_guessed, page_starts)
+           VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
            RETURNING id""",
         (conversation_id, *_values(db, document)),
     ).fetchall()
@@ -35,7 +40,7 @@ def replace_document(db: sqlite_utils.Database, attachment_id: int, document: Do
     """Give an attachment of a draft another text, title and encoding."""
     db.execute(
         """UPDATE attachments SET document_id = ?, title = ?, source = ?, kind = ?, num_pages = ?,
-           num_textless_pages = ?, encoding = ?, encoding_guessed = ? WHERE id = ?""",
+           num_textless_pages = ?, encoding = ?, encoding_guessed = ?, page_starts = ? WHERE id = ?""",
         (*_values(db, document), attachment_id),
     )
     delete_unused_documents(db)
@@ -46,13 +51,13 @@ def attachment(db: sqlite_utils.Database, attachment_id: int) -> Attachment:
     rows = db.execute(f"{_SELECT} WHERE attachments.id = ?", (attachment_id,)).fetchall()
     if not rows:
         raise NotFoundError("This attachment no longer exists.")
-    return _record(rows[0])
+    return _records(db, rows)[0]
 
 
 def draft_of(db: sqlite_utils.Database, conversation_id: int) -> list[Attachment]:
     """Return the attachments of a conversation's draft, oldest first."""
     sql = f"{_SELECT} WHERE conversation_id = ? AND in_draft ORDER BY attachments.id"
-    return [_record(row) for row in db.execute(sql, (conversation_id,))]
+    return _records(db, db.execute(sql, (conversation_id,)).fetchall())
 
 
 def attachments_of(
@@ -67,7 +72,7 @@ def attachments_of(
     ).fetchall()
     wanted = json.dumps(sorted({link["attachment_id"] for link in links}))
     sql = f"{_SELECT} WHERE attachments.id IN (SELECT value FROM json_each(?))"
-    records = {row["id"]: _record(row) for row in db.execute(sql, (wanted,))}
+    records = {each.id: each for each in _records(db, db.execute(sql, (wanted,)).fetchall())}
     found: dict[int, tuple[Attachment, ...]] = {}
     for message_id, attachment_id in links:
         found[message_id] = (*found.get(message_id, ()), records[attachment_id])
@@ -106,6 +111,7 @@ def _values(db: sqlite_utils.Database, document: Document) -> tuple[object, ...]
         document.num_textless_pages,
         document.encoding,
         document.encoding_guessed,
+        json.dumps(document.page_starts),
     )
 
 
@@ -116,14 +122,32 @@ def _document_id(db: sqlite_utils.Database, text: str) -> int:
     return int(document_id)
 
 
-def _record(row: sqlite3.Row) -> Attachment:
+def _records(db: sqlite_utils.Database, rows: Sequence[sqlite3.Row]) -> list[Attachment]:
+    texts = TEXTS.read(db, {row["digest"] for row in rows})
+    return [_record(row, texts[row["digest"]]) for row in rows]
+
+
+def _record(row: sqlite3.Row, text: str) -> Attachment:
     return Attachment(
         id=row["id"],
         title=row["title"],
         source=row["source"],
         kind=row["kind"],
-        text=row["text"],
+        text=text,
         num_pages=row["num_pages"],
         encoding=row["encoding"],
         encoding_guessed=bool(row["encoding_guessed"]),
+        page_starts=_page_starts(row),
     )
+
+
+def _page_starts(row: sqlite3.Row) -> tuple[int, ...]:
+    # Places are not worth a document: those that cannot be read are as if the format had no pages.
+    try:
+        starts = json.loads(row["page_starts"] or "[]")
+    except (ValueError, RecursionError):
+        starts = None
+    if not isinstance(starts, list) or not all(isinstance(each, int) for each in starts):
+        log.warning("the page starts of attachment %d cannot be read", row["id"])
+        return ()
+    return tuple(starts)

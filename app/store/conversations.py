@@ -8,29 +8,30 @@ from pathlib import Path
 import sqlite_utils
 
 from app.documents.document import Document
-from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows, Summary
+from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows, Summary, attachment_key
 from app.profiles import Profile
+from app.reading.records import Source
 from app.store import attachments, ledger, messages
 from app.store import conversation_rows as rows
 from app.store.connection import StoreConnection
+from app.store.document_texts import TEXTS
 from app.store.errors import NotFoundError, StoreError
 from app.store.migrations import CONVERSATIONS
+from app.store.reading_store import ReadingStore
 from app.store.records import Attachment, Conversation, Message, MessageState, Role
+from app.store.sources import insert_sources
 from app.store.text import search_key
 from app.store.titles import DEFAULT_TITLE, title_of
 from app.valid_unicode import valid_unicode
 from engine.events import GenerationStats
 
 
-class ConversationStore:
+class ConversationStore(ReadingStore):
     """The conversations of one file, for the one thread that opened it.
 
     Every method is one transaction: after a crash or an error it has happened whole or not at all. What goes
     wrong is a `StoreError`; a conversation, message or attachment that is not there, a `NotFoundError`.
     """
-
-    def __init__(self, connection: StoreConnection) -> None:
-        self._connection = connection
 
     @classmethod
     def open(cls, path: Path) -> ConversationStore:
@@ -148,6 +149,7 @@ class ConversationStore:
             purged = db.execute("DELETE FROM conversations WHERE deleted_at IS NOT NULL").rowcount
             attachments.delete_unused_documents(db)
         if purged:
+            TEXTS.forget()
             self._connection.rewrite()
             self._connection.empty_log()
         return purged
@@ -174,6 +176,7 @@ class ConversationStore:
         """Take an attachment out of a draft."""
         with self._connection.write() as db:
             _require_draft(db, attachment_id)
+            ledger.delete_mark(db, attachment_key(attachment_id))
             db.execute("DELETE FROM attachments WHERE id = ?", (attachment_id,))
             attachments.delete_unused_documents(db)
 
@@ -229,11 +232,13 @@ class ConversationStore:
         state: MessageState,
         stats: GenerationStats | None = None,
         error: str | None = None,
+        sources: Sequence[Source] = (),
     ) -> Message:
-        """Give a reply its last text and its final state, after which it never changes; return it."""
+        """Give a reply its last text, sources and final state, after which it never changes; return it."""
         if state is MessageState.STREAMING:
             raise ValueError("STREAMING is not a final state")
         with self._connection.write() as db:
+            insert_sources(db, message_id, sources)
             values = (
                 valid_unicode(text),
                 state.value,

@@ -11,6 +11,7 @@ import sqlite3
 
 import sqlite_utils
 
+from app.documents.ways import DocumentWay
 from app.ledger.records import (
     ContextChange,
     ItemMark,
@@ -20,22 +21,20 @@ from app.ledger.records import (
     SummaryState,
 )
 from app.store.errors import NotFoundError
+from app.store.readings import readings_of
 from app.valid_unicode import valid_unicode
 
 log = logging.getLogger(__name__)
 
 
 def read_rows(db: sqlite_utils.Database, conversation_id: int) -> LedgerRows:
-    """Return the marks and summaries of a conversation."""
-    marks = (
-        ItemMark(row["key"], bool(row["pinned"]), bool(row["dropped"]))
-        for row in db.execute(
-            "SELECT key, pinned, dropped FROM context_marks WHERE conversation_id = ?", (conversation_id,)
-        )
-    )
+    """Return the marks and summaries of a conversation, and what was read of its documents."""
+    found = db.execute("SELECT * FROM context_marks WHERE conversation_id = ?", (conversation_id,))
+    marks = [_mark_record(row) for row in found]
     found = db.execute("SELECT * FROM summaries WHERE conversation_id = ? ORDER BY id", (conversation_id,))
     summaries = (_summary(row) for row in found)
-    return LedgerRows({mark.key: mark for mark in marks}, tuple(filter(None, summaries)))
+    readings = readings_of(db, conversation_id)
+    return LedgerRows({mark.key: mark for mark in marks}, tuple(filter(None, summaries)), readings)
 
 
 def change(db: sqlite_utils.Database, conversation_id: int, wanted: ContextChange) -> ContextChange:
@@ -77,21 +76,49 @@ def insert_summary(db: sqlite_utils.Database, conversation_id: int, summary: Sum
 
 
 def _mark(db: sqlite_utils.Database, conversation_id: int, key: str) -> ItemMark:
-    sql = "SELECT pinned, dropped FROM context_marks WHERE conversation_id = ? AND key = ?"
+    sql = "SELECT * FROM context_marks WHERE conversation_id = ? AND key = ?"
     row = db.execute(sql, (conversation_id, key)).fetchone()
-    return ItemMark(key) if row is None else ItemMark(key, bool(row["pinned"]), bool(row["dropped"]))
+    return ItemMark(key) if row is None else _mark_record(row)
+
+
+def _mark_record(row: sqlite3.Row) -> ItemMark:
+    return ItemMark(
+        row["key"], bool(row["pinned"]), bool(row["dropped"]), _way(row["way"]), row["after_reading"]
+    )
+
+
+def _way(text: str | None) -> DocumentWay | None:
+    try:
+        return None if text is None else DocumentWay(text)
+    except ValueError:
+        log.warning("there is no way to read a document called %s", text)
+        return None
 
 
 def _set_mark(db: sqlite_utils.Database, conversation_id: int, mark: ItemMark) -> None:
-    if not mark.is_pinned and not mark.is_dropped:
+    if mark == ItemMark(mark.key):
         sql = "DELETE FROM context_marks WHERE conversation_id = ? AND key = ?"
         db.execute(sql, (conversation_id, mark.key))
         return
     db.execute(
-        """INSERT INTO context_marks (conversation_id, key, pinned, dropped) VALUES (?, ?, ?, ?)
-           ON CONFLICT DO UPDATE SET pinned = excluded.pinned, dropped = excluded.dropped""",
-        (conversation_id, mark.key, mark.is_pinned, mark.is_dropped),
+        """INSERT INTO context_marks (conversation_id, key, pinned, dropped, way, after_reading)
+           VALUES (?, ?, ?, ?, ?, ?)
+           ON CONFLICT DO UPDATE SET pinned = excluded.pinned, dropped = excluded.dropped,
+               way = excluded.way, after_reading = excluded.after_reading""",
+        (
+            conversation_id,
+            mark.key,
+            mark.is_pinned,
+            mark.is_dropped,
+            None if mark.way is None else mark.way.value,
+            mark.after_reading,
+        ),
     )
+
+
+def delete_mark(db: sqlite_utils.Database, key: str) -> None:
+    """Delete the mark of an item that is deleted itself."""
+    db.execute("DELETE FROM context_marks WHERE key = ?", (key,))
 
 
 def _state(db: sqlite_utils.Database, conversation_id: int, summary_id: int) -> SummaryState:

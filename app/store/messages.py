@@ -1,4 +1,4 @@
-"""The tree of messages; a path with its siblings and attachments takes four queries, however long it is."""
+"""The tree of messages; a path with all that belongs to it takes six queries, however long it is."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from typing import Any
 
 import sqlite_utils
 
+from app.reading.records import Source
 from app.store.attachments import attachments_of
 from app.store.errors import DamagedStoreError, NotFoundError, StoreError
 from app.store.records import Attachment, Message, MessageState, Role
+from app.store.sources import sources_of
 from app.store.text import moment
 from engine.events import GenerationStats, StopReason
 from engine.kv.usage import KVUsage
@@ -121,9 +123,12 @@ def newest_descendant(db: sqlite_utils.Database, message_id: int) -> int:
 def _messages(db: sqlite_utils.Database, rows: Sequence[sqlite3.Row]) -> list[Message]:
     ids = [row["id"] for row in rows]
     siblings = _siblings(db, ids)
-    attachments = attachments_of(db, ids)
+    attachments, sources = attachments_of(db, ids), sources_of(db, ids)
     try:
-        return [_record(row, siblings[row["id"]], attachments.get(row["id"], ())) for row in rows]
+        return [
+            _record(row, siblings[row["id"]], attachments.get(row["id"], ()), sources.get(row["id"], ()))
+            for row in rows
+        ]
     except (ValueError, KeyError) as error:
         # A role or state that does not exist, or a row that its index does not know.
         raise DamagedStoreError(
@@ -142,7 +147,12 @@ def _siblings(db: sqlite_utils.Database, message_ids: Iterable[int]) -> dict[int
     return {message_id: tuple(sorted(map(int, ids.split(",")))) for message_id, ids in rows}
 
 
-def _record(row: sqlite3.Row, siblings: tuple[int, ...], attachments: tuple[Attachment, ...]) -> Message:
+def _record(
+    row: sqlite3.Row,
+    siblings: tuple[int, ...],
+    attachments: tuple[Attachment, ...],
+    sources: tuple[Source, ...],
+) -> Message:
     return Message(
         id=row["id"],
         conversation_id=row["conversation_id"],
@@ -156,6 +166,7 @@ def _record(row: sqlite3.Row, siblings: tuple[int, ...], attachments: tuple[Atta
         stats=_stats(row["id"], row["stats"]),
         model=row["model"],
         error=row["error"],
+        sources=sources,
     )
 
 

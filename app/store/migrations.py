@@ -170,3 +170,83 @@ def _context(db: sqlite_utils.Database) -> None:
 
         ALTER TABLE conversations DROP COLUMN context_from;
     """)
+
+
+@CONVERSATIONS(name="004_readings")
+def _readings(db: sqlite_utils.Database) -> None:
+    # What cannot be read here is as if it were not there, so the values have no rules.
+    # A key promises words: ids of readings are never used again, and a reading that has its text is final.
+    # A reading of the same document for the same question takes the place of the former one.
+    db.executescript("""
+        ALTER TABLE attachments ADD COLUMN page_starts TEXT;
+        ALTER TABLE context_marks ADD COLUMN way TEXT;
+        ALTER TABLE context_marks ADD COLUMN after_reading INTEGER NOT NULL DEFAULT 0;
+
+        CREATE TABLE readings (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            conversation_id INTEGER NOT NULL REFERENCES conversations (id) ON DELETE CASCADE,
+            message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            attachment_id INTEGER NOT NULL REFERENCES attachments (id) ON DELETE CASCADE,
+            way TEXT NOT NULL,
+            model TEXT NOT NULL,
+            text TEXT NOT NULL DEFAULT '',
+            UNIQUE (message_id, attachment_id)
+        ) STRICT;
+
+        CREATE TABLE reading_segments (
+            id INTEGER PRIMARY KEY,
+            reading_id INTEGER NOT NULL REFERENCES readings (id) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            start INTEGER NOT NULL,
+            stop INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            note TEXT NOT NULL,
+            is_extract INTEGER NOT NULL,
+            error TEXT NOT NULL,
+            UNIQUE (reading_id, position)
+        ) STRICT;
+
+        CREATE TABLE sources (
+            id INTEGER PRIMARY KEY,
+            message_id INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            number INTEGER NOT NULL,
+            attachment_id INTEGER NOT NULL REFERENCES attachments (id) ON DELETE CASCADE,
+            start INTEGER NOT NULL,
+            stop INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            is_cited INTEGER NOT NULL,
+            share REAL,
+            UNIQUE (message_id, position)
+        ) STRICT;
+
+        CREATE TABLE speeds (
+            model TEXT PRIMARY KEY,
+            speed TEXT NOT NULL
+        ) STRICT;
+
+        CREATE INDEX readings_by_conversation ON readings (conversation_id);
+        CREATE INDEX readings_by_attachment ON readings (attachment_id);
+        CREATE INDEX reading_segments_by_state ON reading_segments (reading_id, state);
+        CREATE INDEX sources_by_attachment ON sources (attachment_id);
+
+        CREATE TRIGGER readings_final BEFORE UPDATE ON readings
+        WHEN OLD.text <> ''
+        BEGIN SELECT RAISE (ABORT, 'a finished reading never changes'); END;
+
+        CREATE TRIGGER reading_segments_final BEFORE UPDATE ON reading_segments
+        WHEN EXISTS (SELECT 1 FROM readings WHERE id = OLD.reading_id AND text <> '')
+        BEGIN SELECT RAISE (ABORT, 'a finished reading never changes'); END;
+
+        CREATE TRIGGER sources_added BEFORE INSERT ON sources
+        WHEN EXISTS (SELECT 1 FROM messages WHERE id = NEW.message_id AND state <> 'streaming')
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+
+        CREATE TRIGGER sources_changed BEFORE UPDATE ON sources
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+
+        CREATE TRIGGER sources_kept BEFORE DELETE ON sources
+        WHEN EXISTS (SELECT 1 FROM messages WHERE id = OLD.message_id)
+            AND EXISTS (SELECT 1 FROM attachments WHERE id = OLD.attachment_id)
+        BEGIN SELECT RAISE (ABORT, 'a final message never changes'); END;
+    """)

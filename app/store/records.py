@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from app.profiles import Profile
+from app.reading.records import Source
 from engine.events import GenerationStats
 
 
@@ -39,6 +40,7 @@ class Attachment:
         num_pages: pages of a PDF, None where the format has none.
         encoding: the text encoding that was used, None where the format has its own.
         encoding_guessed: whether that encoding is a guess that the user may change.
+        page_starts: where each page begins in `text`, as in `Document`; empty where the format has no pages.
     """
 
     id: int
@@ -49,6 +51,7 @@ class Attachment:
     num_pages: int | None
     encoding: str | None
     encoding_guessed: bool
+    page_starts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Message:
         stats: figures of a finished reply, None for user messages and replies without any.
         model: the name of the model that wrote a reply, None for user messages.
         error: why a FAILED reply failed, else None.
+        sources: passages of documents that a reply may rest on, in order.
     """
 
     id: int
@@ -75,6 +79,7 @@ class Message:
     stats: GenerationStats | None
     model: str | None
     error: str | None
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ class SpanKind(enum.Enum):
     USER = "question"
     ASSISTANT = "answer"
     SUMMARY = "summary"
+    NOTES = "notes"
+    """What is read in the place of a document: its name, notes on it, or passages of it."""
 
 
 @dataclass(frozen=True)
