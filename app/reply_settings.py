@@ -43,6 +43,7 @@ class ReplySettings:
     keep_ratio: float = DEFAULT_KEEP_RATIO
     anyway: bool = False
     looks_up_anyway: bool = False
+    reads_on: bool = True
     is_once: bool = False
 
     def request(
