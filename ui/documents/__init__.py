@@ -1,0 +1,1 @@
+"""The text of documents beside the conversation."""

@@ -1,0 +1,178 @@
+"""One stretch of a document's text, laid out, with page numbers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from PySide6.QtCore import QPoint, QRectF, Qt, QUrl, Signal
+from PySide6.QtGui import (
+    QFont,
+    QFontMetrics,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QPen,
+    QTextBlockFormat,
+    QTextCharFormat,
+    QTextCursor,
+)
+from PySide6.QtWidgets import QFrame, QTextEdit, QWidget
+
+from ui.markdown.document import QuietDocument
+from ui.markdown.style import MarkdownStyle
+from ui.theme import Theme
+
+_LEFT = 16
+_RIGHT = 8
+_LINE_HEIGHT = 130.0
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that begins at a position of the text: a heading of a level, or a page with its number."""
+
+    position: int
+    number: int
+
+
+class PageView(QTextEdit):
+    """Text to read, scroll and copy from; it never loads anything.
+
+    Signals:
+        start_wanted, end_wanted: the keyboard asks for the beginning or the end of the whole document.
+    """
+
+    start_wanted = Signal()
+    end_wanted = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._pages: Sequence[Mark] = ()
+        self.setDocument(QuietDocument(self))
+        self.setReadOnly(True)
+        # Without a caret the arrow keys scroll, from where one is and not from where the caret was left.
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setAcceptDrops(False)
+        self.viewport().setAutoFillBackground(False)
+        self.setAccessibleName("Text of the document")
+
+    def loadResource(self, kind: int, name: QUrl | str) -> Any:  # noqa: D102
+        return None
+
+    def show_text(self, text: str, headings: Sequence[Mark], pages: Sequence[Mark], *, is_code: bool) -> None:
+        """Show text from its top, its headings larger and page numbers beside it, code in a code font."""
+        style = MarkdownStyle.current()
+        document = self.document()
+        assert isinstance(document, QuietDocument)
+        document.apply_style(style)
+        if is_code:
+            document.setDefaultFont(style.mono)
+        self._pages = pages
+        self.setPlainText(text)
+        self._set_margins()
+        cursor = QTextCursor(document)
+        cursor.beginEditBlock()
+        cursor.select(QTextCursor.SelectionType.Document)
+        lines = QTextBlockFormat()
+        lines.setLineHeight(_LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        cursor.mergeBlockFormat(lines)
+        for heading in headings:
+            self._enlarge(cursor, heading, style)
+        cursor.endEditBlock()
+        document.setTextWidth(self.viewport().width())
+        document.pageCount()  # lays out all of it now: what is scrolled to must have its height
+
+    @property
+    def first_position(self) -> int:
+        """The first character that is seen."""
+        return self.cursorForPosition(QPoint(_LEFT, 1)).position()
+
+    @property
+    def last_position(self) -> int:
+        """The last character that is seen."""
+        return self.cursorForPosition(self.viewport().rect().bottomRight()).position()
+
+    def top_of(self, position: int) -> int:
+        """Return where the line with a character is, in pixels below the top of the view."""
+        return self.cursorRect(self._cursor_at(position)).top()
+
+    def put(self, position: int, top: int) -> None:
+        """Scroll until the line with a character is `top` pixels below the top of the view, or near that."""
+        bar = self.verticalScrollBar()
+        bar.setValue(bar.value() + self.top_of(position) - top)
+
+    def selection(self, start: int, stop: int, form: QTextCharFormat) -> QTextEdit.ExtraSelection:
+        """Return a mark on the characters from `start` to before `stop`."""
+        made = QTextEdit.ExtraSelection()
+        cursor = self._cursor_at(start)
+        cursor.setPosition(stop, QTextCursor.MoveMode.KeepAnchor)
+        made.cursor, made.format = cursor, form
+        return made
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102
+        if event.matches(QKeySequence.StandardKey.MoveToStartOfDocument) or event.key() == Qt.Key.Key_Home:
+            self.start_wanted.emit()
+        elif event.matches(QKeySequence.StandardKey.MoveToEndOfDocument) or event.key() == Qt.Key.Key_End:
+            self.end_wanted.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
+        super().paintEvent(event)
+        if not self._pages:
+            return
+        painter = QPainter(self.viewport())
+        palette = Theme.current().palette
+        metrics = QFontMetrics(self._number_font())
+        painter.setFont(self._number_font())
+        first, last = self.first_position, self.last_position
+        for page in self._pages:
+            if first <= page.position <= last:
+                rect = self.cursorRect(self._cursor_at(page.position))
+                right = self.viewport().width() - _RIGHT
+                painter.setPen(QPen(palette.color("border_strong"), 1))
+                painter.drawLine(right - self._number_width(), rect.top(), right, rect.top())
+                painter.setPen(palette.color("text_faint"))
+                place = QRectF(0, rect.top() + 2, right, metrics.height())
+                painter.drawText(place, Qt.AlignmentFlag.AlignRight, f"p. {page.number:,}")
+
+    def _cursor_at(self, position: int) -> QTextCursor:
+        cursor = QTextCursor(self.document())
+        cursor.setPosition(max(0, min(position, self.document().characterCount() - 1)))
+        return cursor
+
+    def _enlarge(self, cursor: QTextCursor, heading: Mark, style: MarkdownStyle) -> None:
+        cursor.setPosition(heading.position)
+        cursor.movePosition(QTextCursor.MoveOperation.EndOfBlock, QTextCursor.MoveMode.KeepAnchor)
+        form = QTextCharFormat()
+        form.setFontWeight(QFont.Weight.DemiBold)
+        form.setFontPointSize(style.heading_size(heading.number) * 0.9)
+        cursor.mergeCharFormat(form)
+        above = QTextBlockFormat()
+        above.setTopMargin(style.em * 0.6)
+        cursor.mergeBlockFormat(above)
+
+    def _set_margins(self) -> None:
+        """Leave room for page numbers beside the text."""
+        frame = self.document().rootFrame()
+        margins = frame.frameFormat()
+        margins.setLeftMargin(_LEFT)
+        margins.setTopMargin(10)
+        margins.setBottomMargin(24)
+        margins.setRightMargin(self._number_width() + 2 * _RIGHT if self._pages else _LEFT)
+        frame.setFrameFormat(margins)
+
+    def _number_width(self) -> int:
+        most = max((page.number for page in self._pages), default=1)
+        return QFontMetrics(self._number_font()).horizontalAdvance(f"p. {most:,}")
+
+    def _number_font(self) -> QFont:
+        font = QFont(self.font())
+        font.setPointSizeF(font.pointSizeF() * 0.85)
+        return font
