@@ -1,4 +1,4 @@
-"""Documents and summaries in what a model reads: how they are written, found again, and replaced."""
+"""Documents, notes and summaries in what a model reads: how they are written, found again, and replaced."""
 
 from __future__ import annotations
 
@@ -79,6 +79,18 @@ def document_passage(document: TitledText, key: str = "") -> Passage:
     return Passage(document.title, document_text(document.title, document.text), key)
 
 
+def placeholder_passage(title: str, num_pages: int | None, key: str) -> Passage:
+    """Return the line that names a document which is not read whole."""
+    pages = "" if num_pages is None else f", {num_pages:,} page{'' if num_pages == 1 else 's'}"
+    text = f"(Attached document: {title}{pages}. It is too long to be given here whole.)"
+    return Passage(title, text, key, SpanKind.NOTES)
+
+
+def notes_passage(title: str, text: str, key: str) -> Passage:
+    """Return what was read of a document for a question, in its own words."""
+    return Passage(title, text, key, SpanKind.NOTES)
+
+
 def summary_passage(title: str, about: str, text: str, key: str) -> Passage:
     """Return a summary as the model reads it.
 
@@ -109,7 +121,7 @@ def chat_message(role: Role, text: str, passages: Sequence[Passage] = (), key: s
 
 
 def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, ...]:
-    """Return the documents of a conversation, in order, without summaries."""
+    """Return the documents of a conversation that are read whole, in order."""
     return tuple(
         PlacedDocument(index, each, words_inside(each, message.content))
         for index, message in enumerate(messages)
@@ -119,10 +131,15 @@ def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, .
 
 
 def words_inside(document: DocumentRange, content: str) -> str:
-    """Return the words of a document or a summary in a message, without those that say what it is."""
+    """Return the words of a document or a summary in a message, without those that say what it is.
+
+    Notes have none.
+    """
     written = content[document.start : document.stop]
     if document.kind is SpanKind.SUMMARY:
         return written.partition(_BETWEEN)[2].removesuffix(_BETWEEN + _END_OF_SUMMARY)
+    if document.kind is SpanKind.NOTES:
+        return written
     return written.removeprefix(_head(document.title) + _BETWEEN).removesuffix(_BETWEEN + _END)
 
 

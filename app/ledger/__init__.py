@@ -4,8 +4,9 @@ What is stored and what follows from it:
     records: marks and summaries by the keys of messages and documents, and a change of them.
     standing: which turns and documents of a path are read, summarized, or left out.
     context: `ConversationContext`, a path with all that follows from its rows; begin here.
+    ways: by which way its documents are read, and what was read of them.
     written_context: a context in the words that a model reads.
-    actions: pin, drop and restore, as changes.
+    actions: pin, drop, restore, and choose how a document is read, as changes.
     undo: which of them can still be taken back.
 
 Trims:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from app.documents.ways import DocumentWay
 from app.ledger.context import ConversationContext, LedgerSpan, SpanState
 from app.ledger.records import (
     NO_CHANGE,
@@ -72,6 +73,16 @@ def restore(context: ConversationContext, key: str) -> ContextChange:
     return _change(context, _dropped(context, (*keys, *own), False))
 
 
+def read_by(context: ConversationContext, key: str, way: DocumentWay | None) -> ContextChange:
+    """Return the change that has a document read by a way from the next answer on; None: by what is sensible.
+
+    The document may be a draft. One that was read in segments before is read so again where that is chosen.
+    """
+    newest = max((each.id for each in context.rows.readings), default=0)
+    after = newest if way is DocumentWay.SEGMENTS else 0
+    return _change(context, [dataclasses.replace(_mark(context, key), way=way, after_reading=after)])
+
+
 def _span(context: ConversationContext, key: str) -> LedgerSpan | None:
     return next((span for span in context.spans if span.key == key), None)
 
@@ -90,8 +101,13 @@ def _change(
     """Return a change of those marks that are to be others, and of a summary and those of the same items."""
     changed = tuple(mark for mark in marks if mark != _mark(context, mark.key))
     covered = frozenset[str]() if summary is None else _covered(context, summary)
-    reread = {mark.key for mark in changed if mark.is_dropped != _mark(context, mark.key).is_dropped}
+    reread = {mark.key for mark in changed if _reads(mark) != _reads(_mark(context, mark.key))}
     return ContextChange(changed, (*_used_of(context, covered), *_prepared_of(context, covered | reread)))
+
+
+def _reads(mark: ItemMark) -> tuple[bool, bool]:
+    """Return what of a mark decides which words are read of its item."""
+    return mark.is_dropped, mark.way in (None, DocumentWay.WHOLE)
 
 
 def _covered(context: ConversationContext, summary: Summary) -> frozenset[str]:

@@ -11,8 +11,10 @@ import dataclasses
 import enum
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
 
+from app.documents.ways import DocumentWay
 from app.ledger.records import ContextChange, ItemMark, LedgerRows, Summary, attachment_key, message_key
 from app.ledger.standing import (
     PathItems,
@@ -22,14 +24,18 @@ from app.ledger.standing import (
     standing,
     turns_of,
 )
+from app.ledger.ways import DocumentWays
 from app.ledger.written_context import summary_title, written_messages
-from app.store.records import Message, Role
+from app.store.records import Attachment, Message, MessageState, Role
 from app.store.titles import title_of
 from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
 
 _KINDS = {Role.USER: SpanKind.USER, Role.ASSISTANT: SpanKind.ASSISTANT}
 _REASONING_END = "</think>"
+DRAFT_ID = 0
+"""The id of a message that is being written; the store's are positive."""
+_NEVER = datetime.fromtimestamp(0, UTC)
 _TITLE_CHARACTERS = 1000
 """So many characters of a message are looked at for its first words."""
 
@@ -76,6 +82,8 @@ class LedgerSpan:
         summary: the summary itself, or the one that stands for the message or document.
         message_id: the message that it is or belongs to; of a summary, the first that it stands for.
         turn: index of its turn in `ConversationContext.turns`; of a summary, the first it stands for.
+        way: how a document is read for the question that waits or the next one; None for all else, and while
+            that is not decided.
     """
 
     kind: SpanKind
@@ -86,6 +94,7 @@ class LedgerSpan:
     summary: Summary | None
     message_id: int
     turn: int
+    way: DocumentWay | None = None
 
 
 @dataclass(frozen=True)
@@ -116,6 +125,19 @@ class ConversationContext:
         return standing(self.items, self.rows)
 
     @cached_property
+    def ways(self) -> DocumentWays:
+        """How its documents are read."""
+        return DocumentWays(self.items, self.standing, self.rows)
+
+    def way(self, attachment_key: str, message_id: int | None = None) -> DocumentWay | None:
+        """Return how a document is read for a question, see `DocumentWays.way`."""
+        return self.ways.way(attachment_key, message_id)
+
+    def documents_to_read(self) -> tuple[tuple[Attachment, DocumentWay], ...]:
+        """Return what is read in segments or looked up for the question that waits."""
+        return self.ways.to_read()
+
+    @cached_property
     def turns(self) -> tuple[Turn, ...]:
         """All turns of the path, oldest first."""
         pending = pending_turn(self.items.turns)
@@ -144,7 +166,7 @@ class ConversationContext:
         A summary stands at the head of the first turn behind what it stands for that is read. Where there is
         none, it waits for the next question and is not among them.
         """
-        return tuple(written_messages(self.items, self.standing))
+        return tuple(written_messages(self.items, self.standing, self.ways))
 
     @cached_property
     def spans(self) -> tuple[LedgerSpan, ...]:
@@ -175,6 +197,7 @@ class ConversationContext:
                 own,
                 message.id,
                 turn,
+                self.ways.way(key),
             )
         key = message_key(message.id)
         kind, title = _KINDS[message.role], _first_words(message)
@@ -228,13 +251,31 @@ class ConversationContext:
         )
         marks = {**self.rows.marks, **{mark.key: mark for mark in change.marks}}
         set_marks = {key: mark for key, mark in marks.items() if mark != ItemMark(key)}
-        return self.with_rows(LedgerRows(set_marks, (*summaries, *unsaved)))
+        return self.with_rows(LedgerRows(set_marks, (*summaries, *unsaved), self.rows.readings))
 
     def with_rows(self, rows: LedgerRows) -> ConversationContext:
         """Return the context of the same path with other rows; what is in the path is not found out again."""
         context = ConversationContext(self.path, rows)
         vars(context)["items"] = self.items  # where the cached property would put it
         return context
+
+    def with_draft(self, attachments: Sequence[Attachment]) -> ConversationContext:
+        """Return the context as if a message with these documents and no words waited for its answer."""
+        draft = Message(
+            id=DRAFT_ID,
+            conversation_id=0,
+            parent_id=self.path[-1].id if self.path else None,
+            role=Role.USER,
+            text="",
+            created_at=_NEVER,
+            state=MessageState.COMPLETE,
+            attachments=tuple(attachments),
+            siblings=(DRAFT_ID,),
+            stats=None,
+            model=None,
+            error=None,
+        )
+        return ConversationContext((*self.path, draft), self.rows)
 
 
 def _first_words(message: Message) -> str:

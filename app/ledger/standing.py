@@ -100,12 +100,15 @@ class Standing:
         document_summaries: by the key of a document of a turn that is read, the summary that stands for it.
         dropped_turns: indexes of the turns that are left out.
         dropped_documents: keys of the documents that are left out where no summary stands for them.
+        summarized_documents: keys of all documents that a summary of documents alone stands for, also of
+            turns that are not read.
     """
 
     turn_summaries: Mapping[int, Summary]
     document_summaries: Mapping[str, Summary]
     dropped_turns: frozenset[int]
     dropped_documents: frozenset[str]
+    summarized_documents: frozenset[str] = frozenset()
 
 
 def standing(items: PathItems, rows: LedgerRows) -> Standing:
@@ -133,5 +136,6 @@ def standing(items: PathItems, rows: LedgerRows) -> Standing:
         if index != pending and index not in by_turn and dropped.issuperset(keys)
     )
     unread = by_turn.keys() | dropped_turns
-    by_document = {key: each for key, each in by_document.items() if items.turn_of[key] not in unread}
-    return Standing(by_turn, by_document, dropped_turns, frozenset(items.documents.keys() & dropped))
+    read = {key: each for key, each in by_document.items() if items.turn_of[key] not in unread}
+    left_out = frozenset(items.documents.keys() & dropped)
+    return Standing(by_turn, read, dropped_turns, left_out, frozenset(by_document))

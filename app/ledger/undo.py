@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from app.documents.ways import DocumentWay
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import ContextChange
 from engine.kv.page_map import SpanKind
@@ -12,11 +13,15 @@ from engine.kv.page_map import SpanKind
 
 @dataclass(frozen=True)
 class ItemStanding:
-    """How a message or a document stands: read or not, pinned or not, and the key of its summary, if any."""
+    """How a message or a document stands.
+
+    That is whether it is read and pinned, the key of its summary, if any, and how a document is read.
+    """
 
     state: SpanState
     is_pinned: bool
     summary: str
+    way: DocumentWay | None
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,9 @@ class UserChanges:
 
 def _standings(context: ConversationContext) -> dict[str, ItemStanding]:
     return {
-        span.key: ItemStanding(span.state, span.is_pinned, "" if span.summary is None else span.summary.key)
+        span.key: ItemStanding(
+            span.state, span.is_pinned, "" if span.summary is None else span.summary.key, span.way
+        )
         for span in context.spans
         if span.kind is not SpanKind.SUMMARY
     }

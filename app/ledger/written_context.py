@@ -1,16 +1,27 @@
 """A context in the words that a model reads.
 
-The words around a summary are always the same, as its key promises.
+The words around a summary are always the same, as its key promises, and so is the line that names a document
+which is not read whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from app.document_prompt import Passage, chat_message, document_passage, left_out_text, summary_passage
+from app.document_prompt import (
+    Passage,
+    chat_message,
+    document_passage,
+    left_out_text,
+    notes_passage,
+    placeholder_passage,
+    summary_passage,
+)
 from app.ledger.records import Summary, attachment_key, message_key
 from app.ledger.standing import PathItems, Standing
-from app.store.records import Message
+from app.ledger.ways import DocumentWays
+from app.reading.records import placeholder_key
+from app.store.records import Attachment, Message
 from engine.model import ChatMessage
 
 
@@ -37,11 +48,15 @@ def _turns_of(summary: Summary, items: PathItems) -> set[int]:
     return {items.turn_of[key] for key in summary.covers if key not in items.documents}
 
 
-def written_messages(items: PathItems, standing: Standing) -> Iterator[ChatMessage]:
-    """Yield what the model reads of a path; a summary stands at the head of the first read turn behind it."""
+def written_messages(items: PathItems, standing: Standing, ways: DocumentWays) -> Iterator[ChatMessage]:
+    """Yield what the model reads of a path.
+
+    A summary stands at the head of the first read turn behind it. Before the words of a message stand its
+    documents, and then what was read for it of documents that are not read whole.
+    """
     ends = _ends(standing)
     heads: list[Passage] = []
-    documents = _Documents(items, standing)
+    documents = _Documents(items, standing, ways)
     for index, turn in enumerate(items.turns):
         if index in ends:
             heads.append(written_summary(ends[index], items))
@@ -49,7 +64,7 @@ def written_messages(items: PathItems, standing: Standing) -> Iterator[ChatMessa
             continue
         for message in turn:
             passages = list(documents.of(message))
-            text = message.text or ("" if passages else _left_out(message))
+            text = message.text or ("" if passages or not message.attachments else _left_out(message))
             yield chat_message(message.role.value, text, [*heads, *passages], message_key(message.id))
             heads = []
 
@@ -69,18 +84,27 @@ def _left_out(message: Message) -> str:
 class _Documents:
     """Writes the documents of messages; a summary of several once, in the place of the first."""
 
-    def __init__(self, items: PathItems, standing: Standing) -> None:
+    def __init__(self, items: PathItems, standing: Standing, ways: DocumentWays) -> None:
         self._items = items
         self._standing = standing
+        self._ways = ways
         self._written: set[Summary] = set()
 
     def of(self, message: Message) -> Iterator[Passage]:
-        """Yield the documents of a message that are read, or what stands for them."""
+        """Yield the documents of a message that are read, or what stands for them, and its readings."""
         for document in message.attachments:
             key = attachment_key(document.id)
             summary = self._standing.document_summaries.get(key)
             if summary is None and key not in self._standing.dropped_documents:
-                yield document_passage(document, key)
+                yield self._passage(document, key)
             elif summary is not None and summary not in self._written:
                 self._written.add(summary)
                 yield written_summary(summary, self._items)
+        for reading in self._ways.readings(message.id):
+            document = self._items.documents[attachment_key(reading.attachment_id)]
+            yield notes_passage(document.title, reading.text, reading.key)
+
+    def _passage(self, document: Attachment, key: str) -> Passage:
+        if self._ways.is_whole(key):
+            return document_passage(document, key)
+        return placeholder_passage(document.title, document.num_pages, placeholder_key(document.id))
