@@ -95,7 +95,8 @@ def bench_conversation(model: Path, plan: ConversationPlan, on_turn: OnTurn) -> 
 def excerpts_of(text: str, num_turns: int, max_context: int, count: CountTokens) -> list[str]:
     """Return the parts of a text that are handed over in so many turns, from its beginning."""
     num_excerpts = -(-num_turns // TURNS_PER_EXCERPT)
-    return split_text(text, max_context // EXCERPTS_PER_CONTEXT, count)[:num_excerpts]
+    places = split_text(text, max_context // EXCERPTS_PER_CONTEXT, count)[:num_excerpts]
+    return [text[start:stop] for start, stop in places]
 
 
 class _Conversation:

@@ -87,7 +87,8 @@ class SegmentReading:
         self._engine.publish_reading()
         for document in self._plan.documents:
             yield SegmentProgress(0, 0, document.title, SegmentStage.SPLITTING)
-            self._segments[document] = split_text(document.text, self._plan.segment_tokens, self._count)
+            spans = split_text(document.text, self._plan.segment_tokens, self._count)
+            self._segments[document] = [document.text[start:stop] for start, stop in spans]
 
     def _count(self, text: str) -> int:
         assert self._engine.loaded is not None
@@ -125,7 +126,8 @@ class SegmentReading:
                     join_prompt(progress.title, text, self._plan.question), progress
                 )
             # A model that leaves all of it out has not done what it was asked: the beginning is kept, then.
-            shorter.append(note or split_text(text, self._plan.note_tokens, self._count)[0])
+            start, stop = split_text(text, self._plan.note_tokens, self._count)[0]
+            shorter.append(note or text[start:stop])
         return shorter
 
     def _batches(self, notes: Sequence[str]) -> list[list[str]]:

@@ -8,10 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.segments.splitting import split_text
+from app.segments import splitting
+from app.segments.splitting import CountTokens, TableHeads
 
 SENTENCE = "The owl that lives in the old barn hunts at night. "
 PARAGRAPH = SENTENCE * 4
+
+
+def split_text(text: str, most_tokens: int, count: CountTokens, kind: str = "markdown") -> list[str]:
+    """Return the words of the segments."""
+    return [text[start:stop] for start, stop in splitting.split_text(text, most_tokens, count, kind)]
 
 
 def words(text: str) -> int:
@@ -124,3 +130,43 @@ def test_white_space_around_a_segment_takes_no_room() -> None:
 
 def test_nothing_is_no_segment() -> None:
     assert split_text("", 10, words) == split_text(" \n\n ", 10, words) == []
+
+
+TABLE = "| Pump | Bar |\n| :-- | --: |\n" + "".join(f"| P-{row} | {row * 2} |\n" for row in range(30))
+
+
+def test_the_head_of_a_table_is_known_where_its_rows_go_on_and_has_room() -> None:
+    text = f"Pumps and their pressure.\n\n{TABLE}\nAfter it."
+    heads = TableHeads(text, 100)
+    segments = splitting.split_text(text, 60, words)
+    assert len(segments) > 3
+    head = "| Pump | Bar |\n| :-- | --: |\n"
+    inside = [heads.before(start) for start, _ in segments]
+    assert inside[0] == "" and set(inside[1:]) == {head}
+    for start, stop in segments:
+        assert words(heads.before(start) + text[start:stop]) <= 60
+    assert TableHeads(text, 20).before(segments[1][0]) == ""
+
+
+def test_code_is_cut_before_what_is_not_indented() -> None:
+    one = "def hunt(owl):\n    # Look.\n    see(owl)\n\n    return fly(owl)\n"
+    text = "\n\n".join([one, one, one])
+    assert split_text(text, 2 * words(one) + 3, words, "code") == [f"{one}\n\n{one}".strip(), one.strip()]
+
+
+@pytest.mark.parametrize("short", ["Dr. Owl", "No. 7 and 8", "e.g. Owls", "in 3.5 m height"])
+def test_a_full_stop_that_ends_no_sentence_is_no_place_to_cut(short: str) -> None:
+    text = f"It was written by {short} in the barn at night."
+    segments = split_text(f"{text} {text}", words(text) + 4, words)
+    assert segments == [text, text]
+
+
+def test_sentences_of_chinese_are_the_place_to_cut() -> None:
+    sentence = "猫头鹰住在旧谷仓里，它在夜里捕猎。"
+    assert split_text(sentence * 4, 2 * len(sentence) + 5, characters) == [sentence * 2] * 2
+
+
+def test_a_word_of_other_letters_within_chinese_is_not_cut() -> None:
+    text = "猫头鹰" * 5 + "Bundesverfassungsgericht" + "猫头鹰" * 5
+    segments = split_text(text, 30, characters)
+    assert sum("Bundesverfassungsgericht" in segment for segment in segments) == 1
