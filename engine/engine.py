@@ -20,6 +20,7 @@ from engine.model_slot import ModelSlot
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
 from engine.session import Session
+from engine.token_times import TokenStretch
 
 __all__ = ["MIN_ANSWER_TOKENS", "Engine", "GenerationRequest", "LoadedModel"]
 
@@ -73,6 +74,10 @@ class Engine(ModelSlot):
         session = self._require_session()
         admitted = session.admit(request)
         return session.reply(request, admitted, cancel, wanted_kv or (lambda: request.kv))
+
+    def take_times(self) -> tuple[TokenStretch, ...]:
+        """Return what the loaded model's tokens have taken since the last call."""
+        return () if self._session is None else self._session.model.times.take()
 
     def _require_session(self) -> Session:
         if self._session is None:

@@ -126,7 +126,9 @@ class Generation:
             except Cancelled:
                 self._reader.align()
                 reason = StopReason.STOPPED
-        yield Finished(self._stats(reason))
+        stats = self._stats(reason)
+        self._model.times.written(len(self._prompt), stats.completion_tokens - 1, stats.decode_tps)
+        yield Finished(stats)
 
     def _begin(self) -> Iterator[GenerationEvent]:
         if self._bring_in_line is None:

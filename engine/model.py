@@ -16,6 +16,7 @@ from engine.model_info import ModelInfo
 from engine.parameters import named_parameters
 from engine.spans import DocumentRange, Prompt, prompt_spans
 from engine.token_bytes import TokenBytes
+from engine.token_times import TokenTimes
 from engine.tokens import TokenCounter, encode, encode_with_offsets
 
 Role = Literal["system", "user", "assistant"]
@@ -46,6 +47,7 @@ class Model:
         tokenizer: mlx-lm's wrapper around the tokenizer, with its streaming detokenizer and end tokens.
         info: the shape and size of the model.
         backend: what it computes on.
+        times: what its tokens have taken.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Model:
         self.tokenizer = tokenizer
         self.info = info
         self.backend = backend
+        self.times = TokenTimes()
         self._token_bytes = TokenBytes.of(tokenizer._tokenizer)
         self._last: tuple[tuple[ChatMessage, ...], str, Prompt] | None = None
 

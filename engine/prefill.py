@@ -45,6 +45,7 @@ class PromptReader:
         self.read_tokens = 0
         self.saving = saving
         self._model_name = model.info.name
+        self._times = model.times
         self._cache = cache
         self._cancel = cancel
         self._left_half_way = False
@@ -92,10 +93,12 @@ class PromptReader:
 
     def _read_chunk(self, cache: SequenceCache, tokens: Sequence[int]) -> None:
         chunk = tokens[: self.chunks.after(cache.num_tokens)]
-        started_s = time.perf_counter()
+        before, started_s = cache.num_tokens, time.perf_counter()
         cache.read(chunk)
+        elapsed_s = time.perf_counter() - started_s
         self.read_tokens += len(chunk)
-        self.chunks.adapt(len(chunk), time.perf_counter() - started_s)
+        self._times.read(before, cache.num_tokens, elapsed_s)
+        self.chunks.adapt(len(chunk), elapsed_s)
         self.checks_layers = self.chunks.takes_long
         mx.clear_cache()
 
