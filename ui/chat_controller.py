@@ -175,7 +175,7 @@ class ChatController(QObject):
         composer.submitted.connect(self.send)
         composer.stop_requested.connect(self.stream.stop)
         composer.files_dropped.connect(self.add_files)
-        composer.long_line_pasted.connect(self.attachments.add_text)
+        composer.long_text_pasted.connect(self.attachments.add_text)
         composer.text_edited.connect(self._on_text_edited)
         composer.attachment_removed.connect(self.attachments.remove)
         composer.encoding_changed.connect(self.attachments.set_encoding)

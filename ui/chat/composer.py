@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ui.admission import RefusalPanel
 from ui.chat.attachments import AttachmentChip
 from ui.chat.buttons import IconButton
+from ui.chat.composer_frame import ComposerFrame
 from ui.chat.context_meter import ContextMeter
 from ui.chat.document_shelf import DocumentShelf
 from ui.chat.focus_order import chain_after, chain_before
@@ -25,8 +26,8 @@ _MAX_LINES = 8
 _LEAST_LINES = 3
 _PIXELS_PER_LINE = 110
 """The field grows by a line for so many pixels of the height around it, so that a refusal has room above."""
-_MAX_LINE_CHARS = 20_000
-"""Text with a longer line becomes a document: a megabyte in one line takes half a minute to lay out."""
+_MAX_PASTED_CHARS = 8_000
+"""A longer text that is pasted becomes a document, some 2,000 tokens: it can be read by each of the ways."""
 _OVERHANG = 16
 """The frame is this much wider than the column on each side, so that the texts are in line."""
 _BUSY_HINT = "A reply is being written. Wait for it, or press Esc to stop it."
@@ -47,7 +48,8 @@ class Composer(QWidget):
         submitted: send this text with the documents that are ready.
         stop_requested: stop the reply.
         files_dropped: local files were pasted: list of paths.
-        long_line_pasted: a text was pasted that the field is too slow for: take it as a document.
+        long_text_pasted: a long text was pasted: take it as a document.
+        as_text_wanted: a text that was pasted is to be put into the message instead; the chip's key.
         text_edited: the user changed the text; `set_text` does not count.
         attachment_removed: take a document away, or stop reading it; the chip's key.
         encoding_changed: read a document in another encoding; the chip's key and the encoding.
@@ -59,7 +61,8 @@ class Composer(QWidget):
     submitted = Signal(str)
     stop_requested = Signal()
     files_dropped = Signal(object)
-    long_line_pasted = Signal(str)
+    long_text_pasted = Signal(str)
+    as_text_wanted = Signal(int)
     text_edited = Signal(str)
     attachment_removed = Signal(int)
     encoding_changed = Signal(int, str)
@@ -80,7 +83,7 @@ class Composer(QWidget):
         self._is_hint_error = False
         self.refusal = RefusalPanel("Send anyway…", self)  # made first, as Tab goes through it first
         self.refusal.gone.connect(self._keep_focus)
-        self.edit = PromptEdit("Message", _MAX_LINES, self, max_line_chars=_MAX_LINE_CHARS)
+        self.edit = PromptEdit("Message", _MAX_LINES, self, max_pasted_chars=_MAX_PASTED_CHARS)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
         self._documents = DocumentShelf(self)
@@ -111,9 +114,26 @@ class Composer(QWidget):
         self._own_hint = ""
         self._update()
 
+    def take_text(self, text: str) -> None:
+        """Put a text from elsewhere where the cursor is, or have it taken as a document where it is long."""
+        if len(text) > _MAX_PASTED_CHARS:
+            self.long_text_pasted.emit(text)
+        else:
+            self.insert_text(text)
+
+    def insert_text(self, text: str) -> None:
+        """Put a text where the cursor is, however long it is."""
+        self.edit.insert_text(text)
+        self.edit.setFocus()
+
+    def refuse(self, sentence: str) -> None:
+        """Say why what was pasted or dropped was not taken, until something is written."""
+        self._show_own_hint(sentence)
+
     def fit_into(self, height: int) -> None:
         """Let the field grow only as far as suits a column of so many pixels."""
         self.edit.set_max_lines(min(_MAX_LINES, max(_LEAST_LINES, height // _PIXELS_PER_LINE)))
+        self._documents.fit_into(height)
 
     def set_busy(self, is_busy: bool) -> None:
         """Say whether a reply is being written: the button then stops it."""
@@ -162,11 +182,14 @@ class Composer(QWidget):
         self.edit.escape_pressed.connect(self._on_escape)
         self.edit.edited.connect(self._on_edited)
         self.edit.files_pasted.connect(self.files_dropped)
-        self.edit.long_line_pasted.connect(self.long_line_pasted)
-        self.edit.paste_refused.connect(self._show_own_hint)
+        self.edit.long_text_pasted.connect(self.long_text_pasted)
+        self.edit.paste_refused.connect(self.refuse)
         self.edit.focus_changed.connect(self.update)
         self._documents.removed.connect(self.attachment_removed)
         self._documents.encoding_chosen.connect(self.encoding_changed)
+        self._documents.way_chosen.connect(self.way_chosen)
+        self._documents.text_wanted.connect(self.text_wanted)
+        self._documents.as_text_wanted.connect(self.as_text_wanted)
         self._attach.clicked.connect(self.attach_requested)
         self._send.clicked.connect(self._on_button)
 
@@ -276,25 +299,3 @@ class Composer(QWidget):
         side = max(SIDE_MARGIN, (self.width() - COLUMN_WIDTH) // 2) - _OVERHANG
         self._column.setContentsMargins(side, 4, side, 5)
         super().resizeEvent(event)
-
-
-class ComposerFrame(QFrame):
-    """The rounded field around text and buttons; a click anywhere in it goes to the text."""
-
-    def __init__(self, edit: PromptEdit, parent: QWidget) -> None:
-        super().__init__(parent)
-        self._edit = edit
-        self.setCursor(Qt.CursorShape.IBeamCursor)
-        edit.focus_changed.connect(self.update)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:  # noqa: D102
-        self._edit.setFocus(Qt.FocusReason.MouseFocusReason)
-        super().mousePressEvent(event)
-
-    def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
-        palette = Theme.current().palette
-        painter = QPainter(self)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(palette.color("accent" if self._edit.hasFocus() else "border_strong"), 1))
-        painter.setBrush(palette.color("surface"))
-        painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 16, 16)

@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QFrame, QPlainTextEdit, QSizePolicy, QWidget
 
-from ui.chat.drop import paths_from_mime, refused_urls
+from ui.chat.drop import paths_from_mime, refusal, refused_urls
 
 _DOCUMENT_MARGIN = 2
 
@@ -35,7 +35,7 @@ class PromptEdit(QPlainTextEdit):
         escape_pressed: stop or cancel.
         edited: the user changed the text; `setPlainText` does not count.
         files_pasted: local files were pasted.
-        long_line_pasted: a text with a line of more than `max_line_chars` was pasted, and not taken in.
+        long_text_pasted: a text of more than `max_pasted_chars` was pasted or dropped, and not taken in.
         paste_refused: what was pasted is no text and no local file; says so in a sentence.
         focus_changed: the keyboard focus came or went.
     """
@@ -44,7 +44,7 @@ class PromptEdit(QPlainTextEdit):
     escape_pressed = Signal()
     edited = Signal()
     files_pasted = Signal(object)
-    long_line_pasted = Signal(str)
+    long_text_pasted = Signal(str)
     paste_refused = Signal(str)
     focus_changed = Signal()
 
@@ -54,12 +54,12 @@ class PromptEdit(QPlainTextEdit):
         max_lines: int,
         parent: QWidget | None = None,
         *,
-        max_line_chars: int | None = None,
+        max_pasted_chars: int | None = None,
         keeps_escape: bool = False,
     ) -> None:
         super().__init__(parent)
         self._max_lines = max_lines
-        self._max_line_chars = max_line_chars
+        self._max_pasted_chars = max_pasted_chars
         self._keeps_escape = keeps_escape
         self._is_composing = False
         self._is_setting = False
@@ -106,19 +106,20 @@ class PromptEdit(QPlainTextEdit):
         if paths:
             self.files_pasted.emit(paths)
         elif source.hasText():
-            self._insert(source.text())
-        elif refused_urls(source):
-            self.paste_refused.emit("Only files on this computer can be attached; download it first.")
-        elif source.hasImage():
-            self.paste_refused.emit("Images cannot be read; attach a document or paste text.")
+            self._take_text(source.text())
+        elif refused_urls(source) or source.hasImage():
+            self.paste_refused.emit(refusal(source))
 
-    def _insert(self, text: str) -> None:
-        longest = max(map(len, text.splitlines()), default=0)
-        if self._max_line_chars is not None and longest > self._max_line_chars:
-            self.long_line_pasted.emit(text)
+    def _take_text(self, text: str) -> None:
+        if self._max_pasted_chars is not None and len(text) > self._max_pasted_chars:
+            self.long_text_pasted.emit(text)
         else:
-            self.textCursor().insertText(text)
-            self.ensureCursorVisible()
+            self.insert_text(text)
+
+    def insert_text(self, text: str) -> None:
+        """Put a text where the cursor is, in place of what is selected."""
+        self.textCursor().insertText(text)
+        self.ensureCursorVisible()
 
     def inputMethodEvent(self, event: QInputMethodEvent) -> None:  # noqa: D102
         self._is_composing = bool(event.preeditString())
