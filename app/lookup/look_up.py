@@ -1,22 +1,37 @@
-"""Looking up: the passages of a text that fit the words of a question, by BM25 and position."""
+"""Looking up: the passages of a text that fit the words of a question, by BM25 and position.
+
+The index is SQLite's FTS5, in memory. Scripts without blanks are written in overlapping pairs of characters.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import sqlite_utils
 
-@dataclass(frozen=True)
-class Heading:
-    """A heading of a text.
+from app.documents.places import Places
+from app.lookup.terms import Term, terms_of_question
+from app.lookup.units import units_of
+from app.lookup.words import folded, in_pairs, vocabulary_of
+from engine.cancel import CancelToken
 
-    Attributes:
-        offset: its first character.
-        title: its words.
-    """
-
-    offset: int
-    title: str
+HEADING_WEIGHT = 0.6
+"""What a word in the headings above a passage counts beside one in it."""
+NAME_WEIGHT = 2.0
+"""What a number or name counts beside another word that is as rare."""
+LEAST_COVERED = 0.35
+"""Passages are relevant that have this share of the question's words, the rare ones counting more."""
+LEAST_OF_BEST = 0.3
+"""Passages that score less than this share of the best are left out."""
+_MOST_CANDIDATES = 200
+_BATCH_UNITS = 500
+_CREATE = """
+    create virtual table passages using fts5(
+        heading, words, content='', tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
+    )
+"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +56,30 @@ class LookUp:
 
     Args:
         text: the document's text.
-        headings: of the text, in order; what stands below one is found by its words as well.
+        places: its headings: what stands below one is found by its words as well.
+        cancel: stops the making of the index.
+
+    Raises:
+        Cancelled: it was stopped.
     """
 
-    def __init__(self, text: str, headings: Sequence[Heading] = ()) -> None:
-        raise NotImplementedError
+    def __init__(self, text: str, places: Places, cancel: CancelToken | None = None) -> None:
+        self._text = text
+        self._units = units_of(text, places.headings)
+        self._database = sqlite_utils.Database(memory=True)
+        self._database.execute(_CREATE)
+        for rows in self._rows(cancel or CancelToken()):
+            self._database.conn.executemany(
+                "insert into passages(rowid, heading, words) values (?, ?, ?)", rows
+            )
+
+    def _rows(self, cancel: CancelToken) -> Iterator[list[tuple[int, str, str]]]:
+        for first in range(0, len(self._units), _BATCH_UNITS):
+            cancel.check()
+            yield [
+                (number, in_pairs(folded(unit.heading)), in_pairs(folded(self._text[unit.start : unit.stop])))
+                for number, unit in enumerate(self._units[first : first + _BATCH_UNITS], start=first)
+            ]
 
     def passages(
         self, question: str, budget_tokens: int, count_tokens: Callable[[str], int]
@@ -59,4 +93,67 @@ class LookUp:
             budget_tokens: what all passages may have together.
             count_tokens: counts the tokens of a text.
         """
-        raise NotImplementedError
+        terms = terms_of_question(question, vocabulary_of(question, self._text))
+        scores = self._scores(terms) if terms else {}
+        least = LEAST_OF_BEST * max(scores.values(), default=0.0)
+        chosen: list[Passage] = []
+        for number in sorted(scores, key=lambda number: (-round(scores[number], 6), number)):
+            if scores[number] < least:
+                break
+            text = self._text[self._units[number].start : self._units[number].stop].rstrip()
+            if not chosen:
+                text = _beginning(text, budget_tokens, count_tokens)
+            num_tokens = count_tokens(text)
+            if text and num_tokens <= budget_tokens:
+                start = self._units[number].start
+                chosen.append(Passage(start, start + len(text), scores[number]))
+                budget_tokens -= num_tokens
+        return self._joined(sorted(chosen, key=lambda passage: passage.start))
+
+    def _scores(self, terms: Sequence[Term]) -> dict[int, float]:
+        """Return how well units fit the terms, of those that have enough of them."""
+        found = [self._having(term) for term in terms]
+        weights = [self._weight(term, len(units)) for term, units in zip(terms, found, strict=True)]
+        scores = {}
+        for number, rank in self._ranked(terms):
+            having = zip(weights, found, strict=True)
+            covered = sum(weight for weight, units in having if number in units) / sum(weights)
+            if covered >= LEAST_COVERED:
+                scores[number] = rank * (0.5 + covered)
+        return scores
+
+    def _having(self, term: Term) -> frozenset[int]:
+        rows = self._database.execute("select rowid from passages where passages match ?", [term.forms])
+        return frozenset(number for (number,) in rows)
+
+    def _weight(self, term: Term, num_units: int) -> float:
+        """Return what a term counts, by how rare it is."""
+        rarity = math.log(1 + len(self._units) / (num_units or 0.5))
+        return rarity * (NAME_WEIGHT if term.is_name else 1.0)
+
+    def _ranked(self, terms: Sequence[Term]) -> Iterator[tuple[int, float]]:
+        """Yield the units that have any of the terms, the best first, with their BM25."""
+        wanted = " OR ".join(dict.fromkeys(form for term in terms for form in (term.exact, term.forms)))
+        yield from self._database.execute(
+            "select rowid, -bm25(passages, ?, 1.0) as score from passages where passages match ?"
+            " order by score desc, rowid limit ?",
+            [HEADING_WEIGHT, wanted, _MOST_CANDIDATES],
+        )
+
+    def _joined(self, passages: Sequence[Passage]) -> tuple[Passage, ...]:
+        """Join passages with nothing but white space between them."""
+        joined: list[Passage] = []
+        for passage in passages:
+            if joined and not self._text[joined[-1].stop : passage.start].strip():
+                before = joined.pop()
+                passage = Passage(before.start, passage.stop, max(before.score, passage.score))
+            joined.append(passage)
+        return tuple(joined)
+
+
+def _beginning(text: str, most_tokens: int, count_tokens: Callable[[str], int]) -> str:
+    """Return a text, or as much of its beginning as fits, in whole words where it has blanks."""
+    while text and (num_tokens := count_tokens(text)) > most_tokens:
+        shorter = text[: len(text) * max(0, most_tokens) // (num_tokens + 1)]
+        text = shorter[: max(shorter.rfind(" "), 0)] if " " in shorter else shorter
+    return text
