@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 MAX_COLUMNS = 200
+_MAX_ADDRESS_CHARS = 500
+_ADDRESS = re.compile(r"(https?://|mailto:)[^\s<>]+$", re.IGNORECASE)
+_ESCAPED_IN_ADDRESS = str.maketrans({"(": "%28", ")": "%29"})
+_LOOKS_LIKE_MARKUP = re.compile(r"^( {0,3})(#{1,6}[ \t]|```|~~~)", re.MULTILINE)
 _SUPERSCRIPTS = str.maketrans("0123456789+-−=()n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁼⁽⁾ⁿ")
 
 
@@ -22,6 +27,23 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     filled = [[*row, *[""] * (num_columns - len(row))] for row in rows]
     lines = [f"| {' | '.join(row)} |" for row in filled]
     return "\n".join([lines[0], f"|{' --- |' * num_columns}", *lines[1:]])
+
+
+def link(words: str, address: str) -> str:
+    """Return words that lead to an address of the web or of mail; other addresses lead nowhere from here."""
+    shown = words.strip()
+    if not shown or len(address) > _MAX_ADDRESS_CHARS or not _ADDRESS.match(address):
+        return words
+    if "".join(shown.split()).rstrip("/") in address:
+        return words
+    start = len(words) - len(words.lstrip())
+    before, after = words[:start], words[start + len(shown) :]
+    return f"{before}[{shown}]({address.translate(_ESCAPED_IN_ADDRESS)}){after}"
+
+
+def literal(text: str) -> str:
+    """Return text that is no Markdown so that no line of it reads as a heading or a fence."""
+    return _LOOKS_LIKE_MARKUP.sub(r"\1\\\2", text)
 
 
 def code_block(text: str) -> str:

@@ -12,6 +12,7 @@ from app.documents.document import Document, DocumentError
 from app.documents.extracted import Extracted, OnProgress
 from app.documents.formats import Format
 from app.documents.limits import MAX_FILE_NBYTES, MAX_TEXT_CHARS
+from app.documents.refusals import refuse_too_long
 from app.documents.source import Source, open_source
 from app.valid_unicode import valid_unicode
 from engine.wording import format_nbytes
@@ -36,10 +37,7 @@ def read_document(
                 "run text recognition (OCR) on it first; else choose another file."
             )
         if len(extracted.text) > MAX_TEXT_CHARS:
-            raise DocumentError(
-                f"{source.name} holds more than {MAX_TEXT_CHARS:,} characters of text. "
-                "Split it into smaller files."
-            )
+            raise refuse_too_long(source)
         return Document(
             title=valid_unicode(sensible_title(extracted.title) or path.name),
             source=valid_unicode(str(path)),
@@ -86,7 +84,7 @@ def _extract(source: Source, form: Format, encoding: str | None, on_progress: On
 def _reader(form: Format) -> Callable[[Source, str | None, OnProgress], Extracted]:
     """Return the reader of a format, imported only now: a process that reads one file starts fast."""
     if form is Format.PDF:
-        from app.documents.pdf import read_pdf
+        from app.documents.pdf.reader import read_pdf
 
         return lambda source, encoding, on_progress: read_pdf(source, on_progress)
     if form is Format.DOCX:

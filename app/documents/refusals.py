@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.documents.document import DocumentError
 from app.documents.formats import READABLE
+from app.documents.limits import MAX_TEXT_CHARS
 from app.documents.source import Source
 
 _PICTURE = "is a picture. Run text recognition (OCR) on it and choose the text or PDF that comes out."
@@ -115,6 +116,13 @@ def refuse_zip(source: Source, members: set[str]) -> DocumentError:
 def refuse_protected(source: Source) -> DocumentError:
     """Say that a file asks for a password."""
     return DocumentError(f"{source.name} {_PASSWORD}")
+
+
+def refuse_too_long(source: Source) -> DocumentError:
+    """Say that a file holds more text than is read."""
+    return DocumentError(
+        f"{source.name} holds more than {MAX_TEXT_CHARS:,} characters of text. Split it into smaller files."
+    )
 
 
 def refuse_binary(source: Source) -> DocumentError:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.documents.document import DocumentError
-from app.documents.pdf import LINE_END_HYPHEN, join_split_words
+from app.documents.pdf.words import LINE_END_HYPHEN, SplitWords
 from tests.app.documents import samples
 from tests.app.documents.conftest import Read, Refusal
 
@@ -46,7 +46,8 @@ def test_words_split_at_line_ends_are_joined(read: Read) -> None:
     ],
 )
 def test_a_hyphen_stays_where_it_is_the_words_own(text: str, joined: str) -> None:
-    assert join_split_words(text.replace("|", LINE_END_HYPHEN)) == joined
+    text = text.replace("|", LINE_END_HYPHEN)
+    assert SplitWords([text]).join(text) == joined
 
 
 def test_dots_that_lead_to_page_numbers_are_shortened(read: Read) -> None:
@@ -104,6 +105,6 @@ def test_a_pdf_without_pages_is_damaged(refusal: Refusal) -> None:
 
 
 def test_more_text_than_the_limit_is_refused(read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.documents.reader.MAX_TEXT_CHARS", 10)
-    with pytest.raises(DocumentError, match="more than 10 characters"):
+    monkeypatch.setattr("app.documents.pdf.reader.MAX_TEXT_CHARS", 10)
+    with pytest.raises(DocumentError, match="more than 50,000,000 characters"):
         read("a.pdf", samples.pdf([["twelve chars"]]))

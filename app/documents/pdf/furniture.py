@@ -1,0 +1,101 @@
+"""Headers and footers, which repeat from page to page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from app.documents.pdf.lines import Line, Table
+
+_EDGE_LINES = 3
+_MIN_PAGES = 3
+_BIN_PT = 6.0
+_MIN_SAID_WORDS = 3
+_NUMBER = re.compile(r"\d+|\b[ivxl]+\b", re.IGNORECASE)
+_WORDS = re.compile(r"[^\W\d_]{2,}")
+
+_Signature = tuple[str, int]
+
+
+def without_furniture(pages: Sequence[Sequence[Line | Table]]) -> list[list[Line | Table]]:
+    """Return the pages' lines without headers and footers.
+
+    One that says something that the text does not say stays once, where it comes first.
+    """
+    edges = [_edges(page) for page in pages]
+    counts = Counter(signature for page in edges for signature in {_signature(line) for line in page})
+    repeated = {
+        signature for signature, count in counts.items() if _is_repeated(signature, count, len(pages))
+    }
+    if not repeated:
+        return [list(page) for page in pages]
+    removed = [_removed(page, repeated) for page in pages]
+    rest = [
+        [line for line in page if id(line) not in gone] for page, gone in zip(pages, removed, strict=True)
+    ]
+    if sum(1 for page in rest if page) < sum(1 for page in pages if page) / 2:
+        return [list(page) for page in pages]
+    kept = _kept_once(pages, removed, rest)
+    return [
+        [line for line in page if id(line) not in gone or id(line) in kept]
+        for page, gone in zip(pages, removed, strict=True)
+    ]
+
+
+def _edges(page: Sequence[Line | Table]) -> list[Line]:
+    """Return the uppermost and lowermost lines of a page."""
+    lines = sorted((line for line in page if isinstance(line, Line)), key=lambda line: line.box.bottom)
+    return lines if len(lines) <= 2 * _EDGE_LINES else [*lines[:_EDGE_LINES], *lines[-_EDGE_LINES:]]
+
+
+def _signature(line: Line) -> _Signature:
+    """Return what the same header has on all pages: its words, whatever the number, and its height."""
+    return _NUMBER.sub("#", line.text.casefold()), round(line.box.bottom / _BIN_PT)
+
+
+def _is_repeated(signature: _Signature, count: int, num_pages: int) -> bool:
+    """Return whether what stands on `count` pages is a header or footer."""
+    is_number = _WORDS.search(signature[0]) is None and "#" in signature[0]
+    return count >= _MIN_PAGES or (is_number and count == num_pages == 2)
+
+
+def _removed(page: Sequence[Line | Table], repeated: set[_Signature]) -> set[int]:
+    """Return the ids of a page's headers and footers: repeated lines with nothing else outside of them."""
+    by_height = sorted(page, key=lambda line: line.box.bottom)
+    return {*_leading(by_height, repeated), *_leading(reversed(by_height), repeated)}
+
+
+def _leading(lines: Iterable[Line | Table], repeated: set[_Signature]) -> list[int]:
+    """Return the ids of the first lines, as far as they are repeated."""
+    found: list[int] = []
+    for line in lines:
+        if len(found) == _EDGE_LINES or not isinstance(line, Line) or _signature(line) not in repeated:
+            break
+        found.append(id(line))
+    return found
+
+
+def _kept_once(
+    pages: Sequence[Sequence[Line | Table]],
+    removed: Sequence[set[int]],
+    rest: Sequence[Sequence[Line | Table]],
+) -> set[int]:
+    """Return the ids of lines to keep, the first of each whose words stand nowhere else."""
+    said = "\n".join(_words(line.text) for page in rest for line in page if isinstance(line, Line))
+    kept = set()
+    seen: set[str] = set()
+    for page, gone in zip(pages, removed, strict=True):
+        for line in page:
+            if not isinstance(line, Line) or id(line) not in gone:
+                continue
+            words = _words(line.text)
+            if words.count(" ") + 1 >= _MIN_SAID_WORDS and words not in seen and words not in said:
+                kept.add(id(line))
+            seen.add(words)
+    return kept
+
+
+def _words(text: str) -> str:
+    """Return the words of a line without numbers and signs."""
+    return " ".join(_WORDS.findall(text.casefold()))
