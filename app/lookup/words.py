@@ -7,9 +7,10 @@ import importlib.resources
 import re
 import tomllib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 _HAN, _HIRAGANA, _KATAKANA = "\u3400-\u9fff\uf900-\ufaff々", "\u3041-\u309f", "\u30a1-\u30ffー"
 _HANGUL = "\u1100-\u11ff\uac00-\ud7af"
@@ -88,19 +89,13 @@ def vocabularies() -> dict[str, Vocabulary]:
     """Return what is known of each language, by its code."""
     file = importlib.resources.files("resources").joinpath("lookup/words.toml")
     rows = tomllib.loads(file.read_text("utf-8"))
-    return {
-        name: Vocabulary(
-            name,
-            *(_pattern(row[kind], row.get("is_spaced", True)) for kind in ("stop", "whole", "form")),
-            row.get("is_spaced", True),
-        )
-        for name, row in rows.items()
-    }
+    return {name: _vocabulary(name, row) for name, row in rows.items()}
 
 
-@functools.cache
-def _no_vocabulary() -> Vocabulary:
-    return Vocabulary("", *[_pattern("", True)] * 3)
+def _vocabulary(name: str, row: Mapping[str, Any]) -> Vocabulary:
+    is_spaced = row.get("is_spaced", True)
+    stop, whole, form = (_pattern(row.get(kind, ""), is_spaced) for kind in ("stop", "whole", "form"))
+    return Vocabulary(name, stop, whole, form, is_spaced)
 
 
 def vocabulary_of(question: str, text: str = "") -> Vocabulary:
@@ -118,7 +113,7 @@ def vocabulary_of(question: str, text: str = "") -> Vocabulary:
     if len(best) > 1 and text:
         sample = folded(text[:_SAMPLE_CHARACTERS])
         best.sort(key=lambda each: len(each.stop.findall(sample)), reverse=True)
-    return best[0] if max(hits) or text else _no_vocabulary()
+    return best[0] if max(hits) or text else _vocabulary("", {})
 
 
 def terms_of(text: str) -> list[str]:

@@ -2,8 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from app.ledger.sentences import sentences
+from app.lookup.words import vocabulary_of
+from app.sources.words import Weights, told_words
+
+LEAST_SHARED = 2.0
+"""What a sentence of an answer has to share with a note to rest on it, see `Weights`: two rare words, or a
+name, or a number that few notes have."""
+_CODE_OR_LINK = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|!?\[[^\]\n]*\]\([^)\n]*\)", re.DOTALL)
+_BRACKETS = re.compile(r"\[\s*\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*\s*\]|【\s*\d{1,4}\s*】")
+_NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,12 @@ def citations(answer: str) -> tuple[Citation, ...]:
 
     Of a range only its ends; none in code or of links. Whether there is such a note is not asked.
     """
-    raise NotImplementedError
+    told = _CODE_OR_LINK.sub(lambda match: " " * len(match.group()), answer)
+    return tuple(
+        Citation(int(number.group()), number.start(), number.end())
+        for brackets in _BRACKETS.finditer(told)
+        for number in _NUMBER.finditer(told, brackets.start(), brackets.end())
+    )
 
 
 def cited(answer: str, notes: Sequence[NumberedNote]) -> frozenset[int]:
@@ -50,4 +67,20 @@ def cited(answer: str, notes: Sequence[NumberedNote]) -> frozenset[int]:
     By number where it names any of them. Else by what it says: the notes, and the passages behind them, that
     share numbers, names and rare words with it.
     """
-    raise NotImplementedError
+    named = {citation.number for citation in citations(answer)} & {note.number for note in notes}
+    return frozenset(named) if named else _told(answer, notes)
+
+
+def _told(answer: str, notes: Sequence[NumberedNote]) -> frozenset[int]:
+    """Return for each sentence of an answer the note that it shares most with, the first of equal ones."""
+    texts = [f"{note.text}\n{note.passage}" for note in notes]
+    vocabulary = vocabulary_of(answer, "\n".join(texts))
+    words = [told_words(text, vocabulary) for text in texts]
+    weights = Weights(texts, words)
+    found = set()
+    for sentence in sentences(answer):
+        told = told_words(sentence, vocabulary)
+        shared = [sum(weights.shared(each, told).values()) for each in words]
+        if max(shared, default=0.0) >= LEAST_SHARED:
+            found.add(notes[shared.index(max(shared))].number)
+    return frozenset(found)
