@@ -60,3 +60,10 @@ class AboutDialog(QDialog):
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(versions())
+
+
+def show_about(parent: QWidget) -> None:
+    """Show it until it is closed."""
+    dialog = AboutDialog(parent)
+    dialog.exec()
+    dialog.deleteLater()

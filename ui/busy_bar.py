@@ -38,7 +38,7 @@ class BusyBar(QFrame):
         row.addWidget(stop)
         self.hide()
 
-    def show_for(self, title: str) -> None:
-        """Name the other conversation."""
-        self._label.setText(f"A reply is being written in “{title}”.")
-        self.show()
+    def show_for(self, title: str | None) -> None:
+        """Name the other conversation; hidden while there is none."""
+        self._label.setText(f"A reply is being written in “{title or ''}”.")
+        self.setVisible(title is not None)

@@ -13,13 +13,15 @@ from app.documents.formats import file_filter
 from app.paths import AppPaths
 from app.store.conversations import ConversationStore
 from app.store.prefixes.service import PrefixService
-from ui.about import AboutDialog
+from ui.about import show_about
 from ui.centre_pane import CentrePane
 from ui.chat.drop import DropOverlay
 from ui.chat_controller import ChatController
 from ui.closing import Ending
 from ui.conversations.deletion import ConversationDeletion
 from ui.conversations.pane import ConversationPane
+from ui.documents.reader import DocumentReader
+from ui.documents.side_pane import SidePane
 from ui.engine_notices import EngineNotices
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState
@@ -54,7 +56,8 @@ class MainWindow(QMainWindow):
         models: what is loaded and downloaded.
         profile: the profile of the open conversation.
         precision: the KV precision on its way to the engine, and what the engine holds.
-        panels: what the right pane shows.
+        panels: what the inspector shows.
+        reader: shows the text of documents in the inspector's place.
         prefixes: shows what is kept on disk.
 
     Signals:
@@ -93,6 +96,7 @@ class MainWindow(QMainWindow):
         self.top_bar.profile_button.connect_to(self.profile)
         self.conversations = ConversationPane(store)
         self.inspector = InspectorPane(settings, self.profile)
+        self.side = SidePane(self.inspector)
         self.chat = ChatController(
             store, engine, settings, self.profile, notifications, self.view, self.composer, self
         )
@@ -102,6 +106,9 @@ class MainWindow(QMainWindow):
             self.inspector, self.chat, self.precision, engine, self.profile, settings, notifications, self
         )
         self.prefixes = PrefixController(stored, store, settings, self)
+        self.reader = DocumentReader(
+            store, self.chat, self.view, self.side, self.top_bar.right_toggle, notifications, self
+        )
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
         EngineNotices(engine, notifications, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
@@ -113,7 +120,7 @@ class MainWindow(QMainWindow):
         self.inspector.tabs.show_panel(self._geometry.restore())
         self._folding = PaneFolding(self, self._splitter)
         self._folding.add(self.conversations, self.top_bar.left_toggle, self._menus.left_pane)
-        self._folding.add(self.inspector, self.top_bar.right_toggle, self._menus.right_pane)
+        self._folding.add(self.side, self.top_bar.right_toggle, self._menus.right_pane)
         self._look.tick(self._menus.looks)
         self.chat.switcher.open_newest()
         self._refresh()
@@ -144,6 +151,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Stop the engine, save, and let the window go; ask about words that cannot be saved."""
         self.closing.emit()
+        self.reader.close()
         self._geometry.save(self._folding.folded, self.inspector.tabs.current)
         self.inspector.chat.commit()
         self._settings.save()
@@ -161,7 +169,7 @@ class MainWindow(QMainWindow):
         self.setWindowTitle("Octavo")
         self.setWindowIcon(app_icon())
         self.setMinimumSize(_MIN_SIZE)
-        for place, pane in enumerate((self.conversations, self.centre, self.inspector)):
+        for place, pane in enumerate((self.conversations, self.centre, self.side)):
             self._splitter.addWidget(pane)
             self._splitter.setStretchFactor(place, int(pane is self.centre))
         self._splitter.setHandleWidth(1)
@@ -188,7 +196,7 @@ class MainWindow(QMainWindow):
             profiles=ProfileMenu(self.profile, "&Profile", self),
             open_logs=lambda: self._outside.open_folder(self._paths.logs),
             open_data=lambda: self._outside.open_folder(self._paths.home),
-            about=self._about,
+            about=lambda: show_about(self),
         )
 
     def _connect(self) -> None:
@@ -219,6 +227,7 @@ class MainWindow(QMainWindow):
         self.chat.refused.smaller_model_wanted.connect(self.models.choose_smaller)
         self.view.link_activated.connect(self._outside.open_link)
         self.view.ledger_requested.connect(self._show_ledger)
+        self.side.document_shown.connect(lambda: self._folding.make_room(self.side))
         self._engine.load_progress.connect(self.top_bar.set_progress)
         self._engine.state_changed.connect(self._on_engine_state)
         self._engine.model_loaded.connect(self._refresh)
@@ -244,11 +253,7 @@ class MainWindow(QMainWindow):
         self._menus.eject.setEnabled(loaded is not None)
         works = self._engine.state in (EngineState.REBUILDING, EngineState.SUMMARIZING)
         self._menus.stop.setEnabled(loading or works or busy_id is not None)
-        busy_title = self.chat.switcher.busy_elsewhere
-        if busy_title is None:
-            self.busy_bar.hide()
-        else:
-            self.busy_bar.show_for(busy_title)
+        self.busy_bar.show_for(self.chat.switcher.busy_elsewhere)
 
     def _on_opened(self) -> None:
         conversation_id = self.chat.session.conversation_id
@@ -285,14 +290,13 @@ class MainWindow(QMainWindow):
         self.conversations.rename_current()
 
     def _show_ledger(self, key: str) -> None:
-        self.top_bar.right_toggle.setChecked(True)
+        self._show_inspector()
         self.inspector.go_to_ledger(key)
 
     def _go_to_settings(self) -> None:
-        self.top_bar.right_toggle.setChecked(True)
+        self._show_inspector()
         self.inspector.go_to_chat_settings()
 
-    def _about(self) -> None:
-        dialog = AboutDialog(self)
-        dialog.exec()
-        dialog.deleteLater()
+    def _show_inspector(self) -> None:
+        self.reader.close()
+        self.top_bar.right_toggle.setChecked(True)

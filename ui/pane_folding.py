@@ -32,6 +32,11 @@ class PaneFolding(QObject):
         self._toggles.append((toggle, pane))
         toggle.toggled.connect(lambda is_shown: self._on_toggled(pane, is_shown))
 
+    def make_room(self, pane: QWidget) -> None:
+        """Give a pane that is shown the width that it needs now: the others fold, then the window grows."""
+        if not pane.isHidden():
+            self._on_toggled(pane, True)
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
         if event.type() == QEvent.Type.Resize:
             self._fit()

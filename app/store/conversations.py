@@ -160,6 +160,11 @@ class ConversationStore(ReadingStore):
             rows.living(db, conversation_id)
             return attachments.attachment(db, attachments.insert_attachment(db, conversation_id, document))
 
+    def attachment(self, attachment_id: int) -> Attachment:
+        """Return a document of any conversation, sent or not."""
+        with self._connection.read() as db:
+            return attachments.attachment(db, attachment_id)
+
     def draft_attachments(self, conversation_id: int) -> list[Attachment]:
         """Return the attachments of a conversation's draft in the order in which they were added."""
         with self._connection.read() as db:

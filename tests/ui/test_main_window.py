@@ -409,11 +409,11 @@ def test_panes_can_be_hidden_and_stay_so(desk: Desk, qtbot: QtBot) -> None:
     qtbot.waitUntil(window.inspector.isVisible)
     window.top_bar.left_toggle.click()
     action(window, "Ctrl+Shift+B").trigger()
-    assert window.conversations.isHidden() and window.inspector.isHidden()
+    assert window.conversations.isHidden() and window.side.isHidden()
     window.resize(1000, 700)
     desk.close()
     window = desk.open()
-    assert window.conversations.isHidden() and window.inspector.isHidden()
+    assert window.conversations.isHidden() and window.side.isHidden()
     assert not window._menus.left_pane.isChecked()
     action(window, "Ctrl+F").trigger()
     assert window.conversations.isVisible()
@@ -503,7 +503,7 @@ def test_escape_first_leaves_what_is_being_typed_and_then_stops(desk: Desk, qtbo
 def test_a_narrow_window_folds_its_panes_and_remembers_them_as_shown(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
     window.resize(700, 500)
-    qtbot.waitUntil(window.inspector.isHidden)
+    qtbot.waitUntil(window.side.isHidden)
     assert (window.width(), window.height()) == (700, 500)
     assert not window.top_bar.right_toggle.isChecked() and window.conversations.isVisible()
     desk.close()
@@ -515,7 +515,7 @@ def test_a_narrow_window_folds_its_panes_and_remembers_them_as_shown(desk: Desk,
 def test_the_welcome_fits_into_the_narrowest_window(desk: Desk, qtbot: QtBot) -> None:
     window = desk.open()
     window.resize(window.minimumSize())
-    qtbot.waitUntil(window.inspector.isHidden)
+    qtbot.waitUntil(window.side.isHidden)
     welcome = window.centre.welcome
     for has_models, has_model in ((False, False), (True, False), (True, True)):
         welcome.set_state(has_models=has_models, has_model=has_model, is_loading=False)
