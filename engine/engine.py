@@ -131,10 +131,10 @@ class Engine(ModelSlot):
     def read_ahead(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Read what is missing of a request's messages, so that its reply will read only what is new then.
 
-        Between replies; nothing is written. Of any conversation, also of a new one, which is in hand then. The
-        last message may be one whose words are still to come: what it has of documents is read. Returns how
-        far that is, at least one `PrefillProgress`; the last one has `done == total`. What was read stays held
-        and is saved like the prompt of a reply, so a call after a stop or a restart goes on where it was.
+        Between replies; nothing is written. Of any conversation, also of a new one, which is in hand then.
+        The last message may be one whose words are still to come: its documents are read. Returns how far
+        that is: at least one `PrefillProgress`, and the last one has `done == total`. What was read stays
+        held, and is saved like the prompt of a reply: a call after a stop or a restart goes on where it was.
 
         Raises:
             ModelError: no model is loaded, or the template refuses the messages in every form.

@@ -150,15 +150,13 @@ class HeldSequences(KnownSequences):
             self._folder.close()
 
     def _leave(self, conversation_id: int, held: HeldConversation, check: Check) -> int:
-        """Take a conversation out of memory; return the bytes that it had there."""
-        nbytes = held.cache.nbytes
+        """Take a conversation out of memory; return the bytes that this gave back."""
+        before = self.memory_nbytes
         if held.outside is None:
             self._spill(conversation_id, held, check)
-        elif held.is_stored and nbytes:
+        elif held.is_stored and held.cache.nbytes:
             self.forget(conversation_id)  # what has come in is still stored
-        else:
-            return 0
-        return nbytes
+        return before - self.memory_nbytes
 
     def _spill(self, conversation_id: int, held: HeldConversation, check: Check) -> None:
         """Have a conversation on disk where that is possible, and give it up elsewhere."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 
+from engine.admission import AdmissionError
 from engine.branching import departure
 from engine.cancel import CancelToken
 from engine.errors import Cancelled
-from engine.events import GenerationEvent
+from engine.events import GenerationEvent, PrefillProgress
 from engine.extending import bring_in_line, forgetting_broken
 from engine.figures import Phase
 from engine.guard import Guard, GuardAction, GuardStep
@@ -19,12 +21,16 @@ from engine.prefill import PromptReader
 from engine.prefixes.prompt_saving import NOT_SAVED
 from engine.prefixes.saver import PrefixSaver
 from engine.reply_admission import require_rebuild_fits
+from engine.reply_context import ContextFinder
 from engine.reply_room import Admitted, ReplyRoom
 from engine.requests import GenerationRequest
 from engine.spans import Prompt
 
 Relieve = Callable[[CancelToken], list[GuardAction]]
 """Carries out the guard's ladder between replies, and returns what did something."""
+
+TOO_SHORT = GuardStep.SMALLER_CHUNKS
+"""From this step of the ladder on nothing is read that nobody waits for."""
 
 
 class IdleReader:
@@ -53,6 +59,7 @@ class IdleReader:
         self._model = model
         self._held = held
         self._room = room
+        self._finder = ContextFinder(model, held, room)
         self._guard = guard
         self._relieve = relieve
         self._publish = publish
@@ -82,8 +89,43 @@ class IdleReader:
     def read_ahead(
         self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
-        """Do what `Engine.read_ahead` says of what was admitted."""
-        raise NotImplementedError
+        """Do what `Engine.read_ahead` says of what was admitted.
+
+        Raises:
+            AdmissionError: memory is short.
+        """
+        self._require_ease()
+        wanted = dataclasses.replace(admitted, prompt=admitted.prompt.said)
+        for event in self._followed(request, self._ahead(request, wanted, cancel), cancel):
+            yield event
+            self._require_ease()  # outside what forgets a conversation whose reading broke
+
+    def _ahead(
+        self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken
+    ) -> Iterator[GenerationEvent]:
+        """Read what is missing as a reply would, but for the marker of its answer."""
+        wanted, held = admitted.prompt, self._held
+        total = len(wanted.tokens)
+        versions = held.in_memory(request.conversation_id)
+        if versions is not None and self._room.held_tokens(request, wanted) >= total - 1:
+            versions.choose(self._room.kept_tokens(request, wanted))
+            held.take(request.conversation_id)
+            yield PrefillProgress(total, total, total)
+            return
+        context = self._finder.for_reply(request, admitted, cancel).context
+        pages = SequenceCache.pages_of([context.cache])
+        self._press(context.cache, cancel)
+        yield from self._read(request, context, wanted, cancel, admitted.answer_tokens)
+        held.use(context.cache, len(pages & SequenceCache.pages_of([context.cache])))
+
+    def _require_ease(self) -> None:
+        if self._guard is not None and self._guard.height >= TOO_SHORT:
+            raise AdmissionError(
+                "Memory is short, so nothing is read ahead. It will be read when you send the message.",
+                needed_nbytes=0,
+                available_nbytes=0,
+                can_override=False,
+            )
 
     def _in_hand(self, request: GenerationRequest) -> HeldContext | None:
         """Return what is held of the conversation that is asked about, where that is the one in hand."""
@@ -112,20 +154,28 @@ class IdleReader:
         self._held.forget_alternatives(request.conversation_id)
         self._press(context.cache, cancel)
         context.rewind(wanted)
-        yield from self._read(request, context, wanted, cancel)
+        yield from self._read(request, context, wanted, cancel, self._model.info.context_tokens)
 
     def _missing(
         self, request: GenerationRequest, context: HeldContext, wanted: Prompt, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
         self._held.forget_versions(request.conversation_id)  # they would keep the pages of what is read again
         self._press(context.cache, cancel)
-        yield from self._read(request, context, wanted, cancel)
+        yield from self._read(request, context, wanted, cancel, self._model.info.context_tokens)
 
     def _read(
-        self, request: GenerationRequest, context: HeldContext, wanted: Prompt, cancel: CancelToken
+        self,
+        request: GenerationRequest,
+        context: HeldContext,
+        wanted: Prompt,
+        cancel: CancelToken,
+        answer_tokens: int,
     ) -> Iterator[GenerationEvent]:
-        """Read what is missing, from the first unused position on: that is where the longest answer leads."""
-        saver, positions = self._saver, self._model.info.context_tokens
+        """Read what is missing.
+
+        Where an answer of so many tokens would have too few positions, that is from the first unused one on.
+        """
+        saver = self._saver
         saving = NOT_SAVED if saver is None else saver.prompt(request.conversation_id, context)
         reader = PromptReader(self._model, context.cache, cancel, saving)
         try:
@@ -133,8 +183,8 @@ class IdleReader:
                 brought = yield from bring_in_line(
                     context,
                     wanted,
-                    answer_tokens=positions,
-                    context_tokens=positions,
+                    answer_tokens=answer_tokens,
+                    context_tokens=self._model.info.context_tokens,
                     read=reader.read_into,
                     released=self._held.released(request.conversation_id),
                     check=cancel.check,

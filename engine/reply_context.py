@@ -15,6 +15,7 @@ from engine.model import Model
 from engine.prefixes.stored_context import StoredContext
 from engine.reply_room import Admitted, ReplyRoom
 from engine.requests import GenerationRequest
+from engine.sharing import shared_beginning
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,11 @@ class ContextFinder:
             versions.choose(self._room.kept_tokens(request, admitted.prompt))
         lost = self._lost_beforehand(request, admitted)
         kept_tokens = self._room.held_tokens(request, admitted.prompt)
-        found = self._begun(request, admitted, kept_tokens, cancel) or self._taken(request, admitted, cancel)
+        found = (
+            self._shared(request, admitted, kept_tokens, cancel)
+            or self._begun(request, admitted, kept_tokens, cancel)
+            or self._taken(request, admitted, cancel)
+        )
         if found is not None and found.lost is not None:
             found = self._in_place_of_lost(request, admitted, found, found.lost, cancel)
         if found is None:
@@ -113,6 +118,19 @@ class ContextFinder:
         """Return the beginning of the prompt that is stored, where it spares more than what is held does."""
         prefixes = self._held.prefixes
         return None if prefixes is None else prefixes.beginning(admitted.prompt, request.kv, kept_tokens)
+
+    def _shared(
+        self, request: GenerationRequest, admitted: Admitted, kept_tokens: int, cancel: CancelToken
+    ) -> Found | None:
+        """Begin the conversation from pages of another one, where that spares as much as what is stored."""
+        held, conversation_id = self._held, request.conversation_id
+        shared = shared_beginning(held, conversation_id, admitted.prompt, request.kv, kept_tokens)
+        if shared is None or self._beginning(request, admitted, shared.num_tokens) is not None:
+            return None
+        context = shared.begin()
+        held.keep(conversation_id, context)
+        self._make_room(request, admitted, context, cancel)
+        return Found(context)
 
     def _begun(
         self, request: GenerationRequest, admitted: Admitted, kept_tokens: int, cancel: CancelToken

@@ -17,6 +17,7 @@ from engine.model import Model
 from engine.released import ReleasedText
 from engine.reply_admission import MIN_ANSWER_TOKENS, Question
 from engine.requests import GenerationRequest, LoadedModel, PromptSize
+from engine.sharing import shared_beginning
 from engine.spans import Prompt
 from engine.versions import Versions
 
@@ -81,6 +82,8 @@ class ReplyRoom:
         prompt, question = self.question(request)
         released = None if request.is_aside else self._held.released(request.conversation_id)
         kept_tokens = self.held_tokens(request, prompt, released)
+        if not request.is_aside:
+            kept_tokens = self._shared_tokens(request, prompt, kept_tokens)
         if self._held.prefixes is not None:
             kept_tokens = self._held.prefixes.kept_tokens(prompt, request.kv, kept_tokens)
         return PromptSize(
@@ -165,6 +168,11 @@ class ReplyRoom:
     def lacking_nbytes(self, nbytes: int) -> int:
         """Return the bytes that others have to give for so many to come into memory from disk."""
         return max(0, nbytes + min(nbytes, self.limits.reserve_nbytes) - headroom_nbytes(self.limits))
+
+    def _shared_tokens(self, request: GenerationRequest, prompt: Prompt, kept_tokens: int) -> int:
+        """Return how many tokens need not be read with the pages of other conversations."""
+        shared = shared_beginning(self._held, request.conversation_id, prompt, request.kv, kept_tokens)
+        return kept_tokens if shared is None else shared.num_tokens
 
     def _held_texts(self, request: GenerationRequest, rendered: Prompt) -> list[Prompt]:
         """Return the text of the version that a request would go on with, and what is on disk."""

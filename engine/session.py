@@ -198,7 +198,10 @@ class Session:
 
     def keep_prefix(self, conversation_id: int, owner_id: int, cancel: CancelToken) -> int:
         """Do what `Engine.keep_prefix` says."""
-        raise NotImplementedError
+        versions = self._held.in_memory(conversation_id)
+        if self._saver is None or versions is None:
+            return 0
+        return self._saver.keep_prefix(versions.current, owner_id, cancel.check)
 
     def context_usage(self) -> ContextUsage | None:
         """Do what `Engine.context_usage` says."""

@@ -32,7 +32,7 @@ class Versions:
     @property
     def nbytes(self) -> int:
         """Bytes of all versions, what they share counted once."""
-        return SequenceCache.total_nbytes(self.caches())
+        return self.current.cache.nbytes + sum(one.cache.open_nbytes for one in self._others)
 
     @property
     def others_nbytes(self) -> int:

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from engine.kv.editing import EditableCache
+from engine.kv.sharing import SharingCache
 
 READ_CHUNK_TOKENS = 256
 """Tokens that a rebuild or a splice reads in one forward pass."""
 
 
-class SequenceCache(EditableCache):
+class SequenceCache(SharingCache):
     """A cache of one sequence, with all that can be done to it."""
 
     def splice(self, at: int, tokens: Sequence[int]) -> None:

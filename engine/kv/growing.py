@@ -20,6 +20,7 @@ from engine.kv.measure import measure_usage, page_infos, page_map, span_usage
 from engine.kv.page import BoolArray, Page
 from engine.kv.page_map import PageCounters, PageMap, TextSpan
 from engine.kv.page_table import PageTable
+from engine.kv.parting import parted
 from engine.kv.precision import KVSpec, Tier
 from engine.kv.store import PageStore
 from engine.kv.tiers import PageState, TierPolicy
@@ -89,8 +90,8 @@ class GrowingCache:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all keys and values, scales and unused room included; of a fork, also what it shares."""
-        return self._store.nbytes + self.open_nbytes
+        """Bytes of all keys and values, scales and unused room included, and of what forks and it share."""
+        return self._store.nbytes - self._table.others_nbytes + self.open_nbytes
 
     @property
     def open_nbytes(self) -> int:
@@ -184,7 +185,7 @@ class GrowingCache:
         """Bring down the pages that are in a higher tier than the policy wants."""
         wanted = self._wanted_tiers(self.spec)
         moving = [(page, tier) for page, tier in wanted if self.is_behind or tier is not page.tier]
-        self._store.lower_all(moving, self.spec)
+        self._store.lower_all(parted(self._table, moving, self.spec), self.spec)
         self.is_behind = False
 
     def _wanted_tiers(self, spec: KVSpec) -> list[tuple[Page, Tier]]:
@@ -222,7 +223,7 @@ class GrowingCache:
         if (spec.page_tokens, spec.group_size) != (self.spec.page_tokens, self.spec.group_size):
             raise OctavoError("Another page or group size takes a new cache.")
         self.is_behind = True
-        self._store.lower_all(self._wanted_tiers(spec), spec, check)
+        self._store.lower_all(parted(self._table, self._wanted_tiers(spec), spec), spec, check)
         self.is_behind = False
         self.spec = spec
         self._heat.limit(spec.attention_pages, spec.attention_grows)
@@ -266,7 +267,7 @@ class GrowingCache:
         self._heat.forget()
         self._table.set_references(())
         self._store.defragment()
-        self._begin(PageTable(self._store))
+        self._begin(PageTable(self._store, self._table.owner))
         for layer in self._paged:
             layer.clear()
         for index, fresh in enumerate(make_prompt_cache(self._module)):

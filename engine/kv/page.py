@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
@@ -21,6 +21,12 @@ def still_marked(marks: BoolArray, kept: BoolArray) -> BoolArray:
     rest = marks.copy()
     rest[marks] = kept
     return rest
+
+
+def by_bits(bits: IntArray) -> Iterator[tuple[int, IntArray]]:
+    """Yield each precision that heads have, `[kv_heads]`, and these heads."""
+    for each in np.unique(bits).tolist():
+        yield each, np.flatnonzero(bits == each)
 
 
 @dataclass

@@ -54,10 +54,12 @@ class PageTable:
         next_position: where the next token goes; dropped tokens leave their positions unused.
         version: changes with `references`.
         salt: of the pages that are sealed next; empty while the sequence is unbroken. See `lineage`.
+        owner: stands for the conversation; the same in all its tables.
     """
 
-    def __init__(self, store: PageStore) -> None:
+    def __init__(self, store: PageStore, owner: object = None) -> None:
         self.store = store
+        self.owner = owner or object()
         self.references: tuple[PageReference, ...] = ()
         self.open_tokens: list[int] = []
         self.open_positions: list[int] = []
@@ -68,6 +70,7 @@ class PageTable:
         self.version = 0
         self.salt = b""
         self._is_holding = True
+        store.tables.add(self)
 
     def __del__(self) -> None:
         """Hand over the pages of a sequence that is dropped without being closed, which others may share.
@@ -117,6 +120,19 @@ class PageTable:
         stops = np.searchsorted(pinned, [one.page.positions[-1] for one in self.references], side="right")
         near = [self.references[index] for index in np.flatnonzero(starts < stops).tolist()]
         return {one.page for one in near if not positions.isdisjoint(one.page.positions)}
+
+    def pages_of_others(self) -> set[Page]:
+        """Return the pages in memory that other conversations read."""
+        others = [one for one in self.store.tables if one.owner is not self.owner and one._is_holding]
+        return {reference.page for table in others for reference in table.references}
+
+    @property
+    def others_nbytes(self) -> int:
+        """Bytes of the pages that only other conversations read."""
+        others = self.pages_of_others()
+        if others:
+            others -= {reference.page for reference in self.references}
+        return sum(page.nbytes for page in others)
 
     def append(self, tokens: Sequence[int]) -> None:
         """Add tokens behind the open ones, at the next positions."""
@@ -225,7 +241,7 @@ class PageTable:
 
     def fork(self) -> PageTable:
         """Return a table of its own that shares all pages."""
-        other = PageTable(self.store)
+        other = PageTable(self.store, self.owner)
         other.salt, other._is_holding = self.salt, self._is_holding
         other.set_references(self.references)
         other.open_tokens = list(self.open_tokens)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+from weakref import WeakSet
 
 import mlx.core as mx
 import numpy as np
 
-from engine.kv.page import Blocks, IntArray, Page
+from engine.kv.page import Blocks, IntArray, Page, by_bits
 from engine.kv.pool import BATCH_BLOCKS, Part, SlotPool
 from engine.kv.precision import KV_BITS, KVSpec, LayerShape, Tier
 from engine.kv.words import WordArray
+
+if TYPE_CHECKING:
+    from engine.kv.page_table import PageTable
 
 LayerArrays = Callable[[int], tuple[mx.array, mx.array]]
 """Gives a layer's keys `[kv_heads, head_dim, page_tokens]` and values `[kv_heads, page_tokens, head_dim]`."""
@@ -33,6 +38,7 @@ class PageStore:
         pages: all that are referred to.
         abandoned: pages that lost a reference in a finalizer, once for each. That may run on any thread and
             in the middle of anything here, so they are released with the next `seal` or `defragment`.
+        tables: those of the sequences.
         version: changes whenever a block moves, so that index arrays over slots are made anew.
     """
 
@@ -42,6 +48,7 @@ class PageStore:
         self.group_size = group_size
         self.pages: set[Page] = set()
         self.abandoned: deque[Page] = deque()
+        self.tables: WeakSet[PageTable] = WeakSet()
         self.version = 0
         self._pools: dict[tuple[int, Part, int], SlotPool] = {}
         self._spec: KVSpec | None = None
@@ -119,7 +126,7 @@ class PageStore:
     def words(self, page: Page, layer: int, part: Part) -> Iterator[tuple[WordArray, ...]]:
         """Yield the bits of each precision's blocks of a page's keys or values, the fewest bits first."""
         held = _of_part(page, part)[layer]
-        for bits, heads in _by_bits(held.bits):
+        for bits, heads in by_bits(held.bits):
             yield self.pool(layer, part, bits).words(held.slots[heads])
 
     def lower_all(
@@ -186,7 +193,7 @@ class PageStore:
         for layer in self.shapes:
             for part in Part:
                 blocks = _of_part(page, part)[layer]
-                for bits, heads in _by_bits(blocks.bits):
+                for bits, heads in by_bits(blocks.bits):
                     self.pool(layer, part, bits).free(blocks.slots[heads].tolist())
                 blocks.slots[:] = -1
         self.pages.remove(page)
@@ -225,13 +232,13 @@ class PageStore:
 
     def _put(self, layer: int, part: Part, bits: IntArray, blocks: mx.array) -> IntArray:
         slots = np.empty(len(bits), dtype=np.int64)
-        for each, heads in _by_bits(bits):
+        for each, heads in by_bits(bits):
             chosen = blocks if len(heads) == len(bits) else blocks[mx.array(heads)]
             slots[heads] = self.pool(layer, part, each).put(chosen)
         return slots
 
     def _get(self, layer: int, part: Part, blocks: Blocks) -> mx.array:
-        groups = list(_by_bits(blocks.bits))
+        groups = list(by_bits(blocks.bits))
         read = [self.pool(layer, part, bits).get(mx.array(blocks.slots[heads])) for bits, heads in groups]
         if len(read) == 1:
             return read[0]
@@ -289,9 +296,3 @@ class PageStore:
 
 def _of_part(page: Page, part: Part) -> dict[int, Blocks]:
     return page.keys if part is Part.KEYS else page.values
-
-
-def _by_bits(bits: IntArray) -> Iterator[tuple[int, IntArray]]:
-    """Yield each precision that heads have, `[kv_heads]`, and these heads."""
-    for each in np.unique(bits).tolist():
-        yield each, np.flatnonzero(bits == each)

@@ -90,6 +90,26 @@ class PrefixSaver:
                 return False
         return True
 
+    def keep_prefix(self, context: HeldContext, owner_id: int, check: Check) -> int:
+        """Put the pages of the system prompt and the documents that a context begins with, as cold ones.
+
+        Waits for room as `save` does.
+
+        Args:
+            context: what was read; it may be of what is forgotten at once.
+            owner_id: the conversation with which they are deleted; 0 for none.
+            check: called between pages and while waiting; it may raise to stop.
+
+        Returns: the tokens of the pages that are stored then.
+        """
+        cache, model = context.cache, self._prefixes.digest
+        if model is None or cache.is_outside or not cache.is_unbroken:
+            return 0
+        cache.cool(_documents_stop(context.spans))
+        pages = _leading(context)
+        self._put_pages(owner_id, context, pages, model, lambda: self._wait_for_room(check))
+        return sum(page.num_tokens for page in _leading(context) if page.put_bits is not None)
+
     def prompt(self, conversation_id: int, context: HeldContext) -> SavedPrompt:
         """Return what saves the prompt that is read into a context."""
         return SavedPrompt(self, conversation_id, context)
@@ -121,13 +141,9 @@ class PrefixSaver:
 
     def _allowed(self, context: HeldContext) -> tuple[SavablePage, ...]:
         """Return the pages of a context that may be kept."""
-        cache = context.cache
         if self._store.mode is SaveMode.EVERYTHING:
-            return cache.savable_pages()
-        if not cache.is_unbroken:
-            return ()
-        stop = _documents_stop(context.spans)
-        return tuple(page for page in cache.savable_pages() if page.position + page.num_tokens <= stop)
+            return context.cache.savable_pages()
+        return _leading(context) if context.cache.is_unbroken else ()
 
     def _save(self, conversation_id: int, context: HeldContext, model: str, check: Check) -> bool:
         """Save what is new of a conversation; return whether there was room for it."""
@@ -229,6 +245,12 @@ class SavedPrompt(PromptSaving):
     def disown(self) -> None:
         """Have all that is stored of it deleted."""
         self.saver.disown(self.context)
+
+
+def _leading(context: HeldContext) -> tuple[SavablePage, ...]:
+    """Return the pages that lie wholly in the system prompt and the documents that an unbroken text begins with."""
+    stop = _documents_stop(context.spans)
+    return tuple(page for page in context.cache.savable_pages() if page.position + page.num_tokens <= stop)
 
 
 def _documents_stop(spans: Sequence[TextSpan]) -> int:

@@ -210,7 +210,7 @@ def test_idle_versions_never_go_to_disk(engine: Engine) -> None:
     answer(engine, asked(TALK, answer_key=ANSWER_KEY, conversation_id=1))
     answer(engine, asked(edited(1), answer_key="e2", conversation_id=1))
     tokens = in_hand(engine).tokens
-    answer(engine, asked(conversation(2), conversation_id=2))
+    answer(engine, asked(conversation(4)[4:], conversation_id=2))
     assert engine._session is not None
     held = engine._session._held
     only, total = held.in_memory(1), held.memory_nbytes  # type: ignore[assignment]

@@ -72,7 +72,7 @@ def test_an_idle_conversation_makes_room_for_a_reply_that_needs_it(
     answer(engine, asked(conversation(8), conversation_id=1))
     held = in_hand(engine).nbytes
     monkeypatch.setattr("engine.reply_room.headroom_nbytes", lambda limits: 2 * held)
-    answer(engine, asked(conversation(9), conversation_id=2))
+    answer(engine, asked(conversation(10)[2:], conversation_id=2))
     page_map = engine.page_map()
     assert page_map is not None and page_map.counters.spills > 0
 
