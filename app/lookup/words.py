@@ -20,9 +20,11 @@ UNSPACED = _HAN + _HIRAGANA + _KATAKANA + _HANGUL + _SOUTH_EAST_ASIAN
 """Letters, for a character class, of scripts whose words are not told apart by spaces alone."""
 _RUN = re.compile(f"[{UNSPACED}]+")
 _ANY_UNSPACED = re.compile(f"[{UNSPACED}]")
+_LETTER = rf"(?:[^\W_{UNSPACED}]|[\u0300-\u036f\u0900-\u0dff])"
+"""A letter or digit of the other scripts, or a mark on one; those of India write vowels as marks."""
 _TERM = re.compile(
     f"[{_HAN}]+|[{_KATAKANA}]+|[{_HANGUL}]+|[{_SOUTH_EAST_ASIAN}]+|[{_HIRAGANA}]+"
-    rf"|[^\W_{UNSPACED}]+(?:[-.,:/][^\W_{UNSPACED}]+)*"
+    rf"|{_LETTER}+(?:[-.,:/]{_LETTER}+)*"
 )
 _HIRAGANA_RUN = re.compile(f"[{_HIRAGANA}]+")
 _GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?![\d.,]?\d)")

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import time
+import unicodedata
+
+import pytest
+
+from app.documents.places import Places
+from app.lookup.look_up import LookUp, Passage
+from engine.bench.prose import TEXT, all_texts
+from engine.cancel import CancelToken
+from engine.errors import Cancelled
+
+BETWEEN = "\n\n" + TEXT[:6000] + "\n\n"
+PUMP = "The main pump was installed in 1998 by Anna Kowalski, who also wrote its manual."
+SEAL = "Every seal of the type X-200 has to be replaced after 1,250 hours."
+
+
+def count_words(text: str) -> int:
+    return len(text.split())
+
+
+def look(text: str, question: str, budget: int = 400) -> list[str]:
+    found = LookUp(text, Places.of(text, "markdown")).passages(question, budget, count_words)
+    return [text[passage.start : passage.stop] for passage in found]
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("When was the pump installed?", PUMP),
+        ("who INSTALLED the pumps", PUMP),
+        ("What did Anna Kowalski write?", PUMP),
+        ("How often is the X-200 seal replaced?", SEAL),
+        ("What happens after 1250 hours?", SEAL),
+    ],
+)
+def test_the_passage_that_has_the_words_of_a_question_is_found(question: str, fact: str) -> None:
+    text = TEXT[:9000] + f"\n\n{PUMP}" + BETWEEN + SEAL + BETWEEN
+    assert fact in look(text, question)[0]
+
+
+@pytest.mark.parametrize(
+    ("fact", "question"),
+    [
+        ("Die Kündigungsfrist beträgt drei Monate zum Quartalsende.", "Wie lang ist die Kündigungsfrist?"),
+        ("La garantie dure vingt-quatre mois à compter de l'achat.", "Quelle est la durée de la garantie ?"),
+        ("Срок гарантии составляет два года со дня покупки.", "Какой срок гарантии?"),
+        ("Kaucja wynosi trzy tysiące złotych i jest zwrotna.", "Ile wynosi kaucja?"),
+        ("مدة الضمان سنتان من تاريخ الشراء.", "ما هي مدة ضمان المنتج؟"),
+        ("押金为五千元，由乙方在签约时支付。", "押金是多少？"),
+        ("保証期間は購入日から二年間とします。", "保証期間はどれくらいですか？"),
+        ("보증 기간은 구입일로부터 이 년입니다.", "보증 기간이 얼마나 되나요?"),
+        ("ประกันมีอายุสองปีนับจากวันที่ซื้อ", "ประกันมีอายุกี่ปี"),
+        ("वारंटी की अवधि दो वर्ष है।", "वारंटी कितने वर्ष की है?"),
+    ],
+)
+def test_passages_are_found_in_any_script_and_with_other_endings(fact: str, question: str) -> None:
+    assert fact in look(BETWEEN + fact + BETWEEN, question)[0]
+
+
+def test_accents_and_widths_and_compositions_do_not_count() -> None:
+    fact = unicodedata.normalize("NFD", "Le café ÉLYSÉE ouvre à ２２ heures.")
+    assert fact in look(BETWEEN + fact + BETWEEN, "Quand ouvre le cafe Elysee ?")[0]
+    assert fact in look(BETWEEN + fact + BETWEEN, "Qu'ouvre à 22 heures ?")[0]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Who is Martha Kent?", "What is the capital of Mongolia?", "量子纠缠的原理是什么？", "What is it?", ""],
+)
+def test_nothing_is_found_where_nothing_is_relevant(question: str) -> None:
+    text = "\n\n".join(all_texts().values())
+    assert "capital" in text.lower()
+    assert look(text, question) == []
+
+
+def test_words_of_headings_lead_to_what_stands_below_them() -> None:
+    body = "It is checked by the night shift. " * 12
+    text = f"{TEXT[:3000]}\n\n# Boilers\n\n{body}\n\n# Cranes\n\n{body}\n\n# Lamps\n\n{TEXT[3000:6000]}"
+    found = look(text, "Tell me about the cranes.")
+    assert len(found) == 1 and found[0].startswith("# Cranes") and "Lamps" not in found[0]
+
+
+def test_passages_come_in_the_order_of_the_text_within_the_budget_and_the_best_fit_first() -> None:
+    partly = "A pump is a machine. " + TEXT[6000:6700]
+    text = partly + BETWEEN + PUMP + BETWEEN + "The pump installed by Anna Kowalski is blue." + BETWEEN
+    found = LookUp(text, Places.of(text, "text")).passages(
+        "Which pump did Anna Kowalski install?", 600, count_words
+    )
+    assert [passage.start for passage in found] == sorted(passage.start for passage in found)
+    assert len(found) >= 2
+    narrow = look(text, "Which pump did Anna Kowalski install?", 60)
+    assert sum(map(count_words, narrow)) <= 60 and "Anna Kowalski" in narrow[0]
+
+
+def test_of_equal_passages_the_first_one_is_taken() -> None:
+    text = PUMP + BETWEEN + PUMP + BETWEEN + PUMP
+    lookup = LookUp(text, Places.of(text, "text"))
+    [found] = lookup.passages("When was the pump installed?", count_words(PUMP), count_words)
+    assert found.start == 0
+
+
+def test_passages_beside_each_other_become_one() -> None:
+    text = TEXT[:4000] + "\n\n" + f"{PUMP} " * 30 + "\n\n" + TEXT[4000:8000]
+    found = LookUp(text, Places.of(text, "text")).passages("When was the pump installed?", 2000, count_words)
+    assert len(found) == 1 and found[0].stop - found[0].start > 1300
+
+
+def test_what_is_too_long_for_the_budget_is_given_from_its_beginning() -> None:
+    [found] = look(f"{PUMP} " * 10, "When was the pump installed?", 9)
+    assert found == " ".join(PUMP.split()[:9]) or PUMP.startswith(found)
+    assert 0 < count_words(found) <= 9
+
+
+def test_passages_lie_where_their_words_lie() -> None:
+    text = "𝒳 ﬁ 　\r\n" + BETWEEN + PUMP + "\n"
+    [found] = LookUp(text, Places.of(text, "text")).passages("Who is Kowalski?", 400, count_words)
+    assert isinstance(found, Passage) and found.score > 0
+    assert text[found.start : found.stop].endswith(PUMP)
+
+
+def test_a_megabyte_is_indexed_in_half_a_second_and_asked_in_far_less() -> None:
+    text = "\n\n".join(all_texts().values())
+    text = (text * 9)[:1_000_000]
+    places = Places.of(text, "text")
+    started_s = time.process_time()
+    lookup = LookUp(text, places)
+    assert time.process_time() - started_s < 0.5
+    started_s = time.process_time()
+    lookup.passages("How old must the President be?", 1000, count_words)
+    assert time.process_time() - started_s < 0.2
+
+
+def test_making_an_index_can_be_stopped() -> None:
+    cancel = CancelToken()
+    cancel.cancel()
+    with pytest.raises(Cancelled):
+        LookUp(TEXT, Places.of(TEXT, "text"), cancel)
