@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.document_size import DocumentSize
 from app.documents.ways import DocumentWay
 from app.duration_words import duration_words, short_duration
 from app.profiles import DocumentMode
@@ -20,24 +22,6 @@ MOST_AUTO_S = 600
 NOTE_TOKENS = 100
 """About what a model writes on a segment."""
 _AT_ONCE_S = 2
-_IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_LETTERS = rf"[^\W{_IDEOGRAPHS}]+"
-_WORD = re.compile(rf"[{_IDEOGRAPHS}]|{_LETTERS}(?:['\u2019-]{_LETTERS})*")
-
-
-@dataclass(frozen=True)
-class DocumentSize:
-    """How large a document is.
-
-    Attributes:
-        num_pages: pages, None where the format has none.
-        num_words: words; in Chinese and Japanese, characters.
-        num_tokens: tokens of all that the model reads of it when it reads it whole.
-    """
-
-    num_pages: int | None
-    num_words: int
-    num_tokens: int
 
 
 @dataclass(frozen=True)
@@ -49,11 +33,37 @@ class ReadingRoom:
         other_tokens: what else is read with it: the system prompt, what stays of the conversation, other
             documents that are read whole, the question.
         question_tokens: the question alone, as far as it is written.
+        reading_tokens: kept for what is read of other documents, in segments or by looking up.
     """
 
     limit_tokens: int
     other_tokens: int = 0
     question_tokens: int = 0
+    reading_tokens: int = 0
+
+    @property
+    def whole_tokens(self) -> int:
+        """Tokens of documents that can be read whole, with the shortest answer."""
+        return max(0, self.limit_tokens - self.other_tokens - self.reading_tokens - MIN_ANSWER_TOKENS)
+
+
+@dataclass(frozen=True)
+class ReadingModel:
+    """What reads documents.
+
+    Attributes:
+        loaded: the model.
+        kv: the precision of its keys and values.
+        speed: how fast it is, as far as that is known.
+    """
+
+    loaded: LoadedModel
+    kv: KVSpec
+    speed: ReadingSpeed
+
+    def nbytes(self, num_tokens: int) -> int:
+        """Return what the keys and values of so many tokens take."""
+        return kv_nbytes(self.loaded.info, self.loaded.backend, self.kv, num_tokens)
 
 
 @dataclass(frozen=True)
@@ -118,24 +128,61 @@ class DocumentCost:
         return next(each for each in self.ways if each.way is way)
 
 
-def document_cost(
-    size: DocumentSize,
+def document_costs(
+    sizes: Sequence[DocumentSize],
+    chosen: Sequence[DocumentWay | None],
     room: ReadingRoom,
-    loaded: LoadedModel,
-    kv: KVSpec,
+    model: ReadingModel,
     mode: DocumentMode,
-    speed: ReadingSpeed,
+) -> tuple[DocumentCost, ...]:
+    """Return what each of some documents costs that are read together.
+
+    Args:
+        sizes: how large they are.
+        chosen: the way that is chosen for each, None where that is left to what is sensible.
+        room: the room for all of them.
+        model: what reads them.
+        mode: what is sensible for those that do not fit whole.
+    """
+    is_whole = _read_whole(sizes, chosen, room)
+    whole = [each.num_tokens if whole else 0 for each, whole in zip(sizes, is_whole, strict=True)]
+    costs = list[DocumentCost]()
+    left_s = float(MOST_AUTO_S)
+    for index, (size, way) in enumerate(zip(sizes, chosen, strict=True)):
+        others = room.other_tokens + sum(whole) - whole[index]
+        has_read = not all(is_whole[:index] + is_whole[index + 1 :])
+        reading = reading_room_tokens(room.limit_tokens) if has_read else 0
+        beside = dataclasses.replace(room, other_tokens=others, reading_tokens=reading)
+        cost = _document_cost(size, beside, model, mode, left_s)
+        if (way or cost.sensible) is DocumentWay.SEGMENTS:
+            left_s -= cost.of(DocumentWay.SEGMENTS).seconds or 0.0
+        costs.append(cost)
+    return tuple(costs)
+
+
+def _read_whole(
+    sizes: Sequence[DocumentSize], chosen: Sequence[DocumentWay | None], room: ReadingRoom
+) -> list[bool]:
+    """Return which documents are read whole: those chosen, then the smallest for as long as there is room."""
+    is_whole = [way is DocumentWay.WHOLE for way in chosen]
+    free = [index for index, way in enumerate(chosen) if way is None]
+    taken = sum(sizes[index].num_tokens for index, whole in enumerate(is_whole) if whole)
+    all_fit = taken + sum(sizes[index].num_tokens for index in free) <= room.whole_tokens
+    if not all_fit or len(free) + sum(is_whole) < len(sizes):
+        taken += reading_room_tokens(room.limit_tokens)
+    for index in sorted(free, key=lambda index: sizes[index].num_tokens):
+        taken += sizes[index].num_tokens
+        is_whole[index] = taken <= room.whole_tokens
+    return is_whole
+
+
+def _document_cost(
+    size: DocumentSize, room: ReadingRoom, model: ReadingModel, mode: DocumentMode, left_s: float
 ) -> DocumentCost:
-    """Return what a document costs with a loaded model at a KV precision."""
-    costs = _Costs(size.num_tokens, room, loaded, kv, speed)
+    costs = _Costs(size.num_tokens, room, model)
     ways = (costs.whole(), costs.segments(), costs.look_up())
-    sensible, reason = _sensible(*ways, mode)
-    return DocumentCost(size, costs.nbytes(size.num_tokens), ways, sensible, reason)
-
-
-def num_words(text: str) -> int:
-    """Return the words of a text; in Chinese and Japanese, the characters."""
-    return sum(1 for _ in _WORD.finditer(text))
+    sensible, reason = _sensible(*ways, mode, left_s)
+    return DocumentCost(size, model.nbytes(size.num_tokens), ways, sensible, reason)
 
 
 @dataclass(frozen=True)
@@ -144,22 +191,15 @@ class _Costs:
 
     num_tokens: int
     room: ReadingRoom
-    loaded: LoadedModel
-    kv: KVSpec
-    speed: ReadingSpeed
-
-    def nbytes(self, num_tokens: int) -> int:
-        """Return what the keys and values of so many tokens take."""
-        return kv_nbytes(self.loaded.info, self.loaded.backend, self.kv, num_tokens)
+    model: ReadingModel
 
     def whole(self) -> WayCost:
-        room = self.room
-        left = room.limit_tokens - room.other_tokens - MIN_ANSWER_TOKENS
+        other, left = self.room.other_tokens, self.room.whole_tokens
         refusal = ""
         if self.num_tokens > left:
-            refusal = f"It has {self.num_tokens:,} tokens, and there is room for {max(0, left):,}."
-        seconds = self.speed.reading_s(self.num_tokens, room.other_tokens)
-        nbytes = self.nbytes(room.other_tokens + self.num_tokens)
+            refusal = f"It has {self.num_tokens:,} tokens, and there is room for {left:,}."
+        seconds = self.model.speed.reading_s(self.num_tokens, other)
+        nbytes = self.model.nbytes(other + self.num_tokens)
         return WayCost(DocumentWay.WHOLE, 0, seconds, nbytes, refusal)
 
     def segments(self) -> WayCost:
@@ -174,15 +214,15 @@ class _Costs:
             most + beside + note_room_tokens(self.room.limit_tokens),
             self.room.other_tokens + self._notes_left,
         )
-        return WayCost(DocumentWay.SEGMENTS, count, seconds, self.nbytes(peak))
+        return WayCost(DocumentWay.SEGMENTS, count, seconds, self.model.nbytes(peak))
 
     def look_up(self) -> WayCost:
         tokens = min(self._notes_left, self.num_tokens)
         if tokens <= 0:
             refusal = "The context has no room left for passages."
             return WayCost(DocumentWay.LOOK_UP, 0, None, 0, refusal)
-        seconds = self.speed.reading_s(tokens, self.room.other_tokens)
-        return WayCost(DocumentWay.LOOK_UP, 0, seconds, self.nbytes(self.room.other_tokens + tokens))
+        seconds = self.model.speed.reading_s(tokens, self.room.other_tokens)
+        return WayCost(DocumentWay.LOOK_UP, 0, seconds, self.model.nbytes(self.room.other_tokens + tokens))
 
     @property
     def _notes_left(self) -> int:
@@ -192,8 +232,8 @@ class _Costs:
 
     def _noted_s(self, count: int, prompt_tokens: int) -> float | None:
         """Return the seconds to take a note on each segment, to join notes and to read what comes of it."""
-        reading_s = self.speed.reading_s(prompt_tokens)
-        writing_s = self.speed.writing_s(NOTE_TOKENS, prompt_tokens)
+        reading_s = self.model.speed.reading_s(prompt_tokens)
+        writing_s = self.model.speed.writing_s(NOTE_TOKENS, prompt_tokens)
         if reading_s is None or writing_s is None:
             return None
         passes, notes = count, count
@@ -201,14 +241,14 @@ class _Costs:
             notes = -(-notes * NOTE_TOKENS // max(prompt_tokens, 2 * NOTE_TOKENS))
             passes += notes
         read = min(notes * NOTE_TOKENS, self._notes_left)
-        answer_s = self.speed.reading_s(read, self.room.other_tokens) or 0.0
+        answer_s = self.model.speed.reading_s(read, self.room.other_tokens) or 0.0
         return passes * (reading_s + writing_s) + answer_s
 
 
 def _sensible(
-    whole: WayCost, segments: WayCost, look_up: WayCost, mode: DocumentMode
+    whole: WayCost, segments: WayCost, look_up: WayCost, mode: DocumentMode, left_s: float
 ) -> tuple[DocumentWay, str]:
-    """Return the way that is chosen by itself, and why."""
+    """Return the way that is chosen by itself, and why; `left_s` are left for reading in segments."""
     if not whole.refusal:
         return whole.way, "It fits whole."
     if mode is DocumentMode.WHOLE:
@@ -222,7 +262,7 @@ def _sensible(
             return look_up.way, "It does not fit whole. This profile looks such documents up."
     if segments.seconds is None:
         return look_up.way, "It does not fit whole. How long segments take here is not measured yet."
-    if segments.seconds <= MOST_AUTO_S:
+    if segments.seconds <= left_s:
         return segments.way, "It does not fit whole. In segments, all of it is read for each question."
     words = duration_words(segments.seconds)
     return look_up.way, f"It does not fit whole. In segments, each question would take {words}."

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from app.document_prompt import placed_documents
 from app.ledger.context import ConversationContext
 from app.ledger.run import Run, RunText, run_text
 from app.ledger.summary_request import SummaryRequest
 from app.ledger.trimming import Order, TokenMeasure, TrimPlan, plan_trim, release_order
-from app.profiles import DocumentMode, Overflow
+from app.profiles import Overflow
 from app.reply_settings import ReplySettings, system_message
-from app.segments.plan import least_notes_tokens, with_room_for_notes, without_document_texts
+from engine.admission import reading_room_tokens
 from engine.engine import Engine, LoadedModel
 from engine.errors import ModelError
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -62,12 +60,13 @@ class ContextRoom:
 
     @classmethod
     def of(
-        cls, size: PromptSize, positions: int, settings: ReplySettings, notes_tokens: int = 0
+        cls, size: PromptSize, positions: int, settings: ReplySettings, reading_tokens: int = 0
     ) -> ContextRoom:
         """Return the room for a prompt with a model of so many positions.
 
         There should be room for the answer. Of memory, which may be short for a moment only, the shortest
-        answer has to do. `notes_tokens` are kept for notes on documents that are read in parts.
+        answer has to do. `reading_tokens` are kept for what will be read of documents, in segments or by
+        looking up.
         """
         allowed = positions
         if not settings.anyway and settings.max_context is not None:
@@ -76,7 +75,7 @@ class ContextRoom:
         limit, due = allowed, int(settings.trim_at * allowed) - answer
         if not settings.anyway and size.fitting_tokens < allowed:
             limit, due = size.fitting_tokens, min(due, size.fitting_tokens - MIN_ANSWER_TOKENS)
-        due -= notes_tokens
+        due -= reading_tokens
         kept = min(int(settings.keep_ratio * limit), int(_MOST_KEPT_OF_DUE * due))
         prepare = int(PREPARE_SHARE * (due + answer)) - answer
         return cls(size.num_tokens, limit, size.fitting_tokens, answer, due, kept, prepare)
@@ -105,7 +104,6 @@ class TrimPlanner:
         self.settings = settings
         self._engine = engine
         self.count: Callable[[str], int] = functools.cache(self.loaded.counter.count)
-        self._has_parts = settings.document_mode is DocumentMode.SEGMENTS
 
     @property
     def summarizes(self) -> bool:
@@ -120,16 +118,17 @@ class TrimPlanner:
     def room(self, context: ConversationContext) -> ContextRoom:
         """Return the room that there is for a context."""
         size, positions = self._size(context), self.loaded.info.context_tokens
-        return ContextRoom.of(size, positions, self.settings, self._notes_tokens(context))
+        return ContextRoom.of(size, positions, self.settings, self._reading_tokens(context, size))
 
-    def _notes_tokens(self, context: ConversationContext) -> int:
-        """Return the room for the notes on documents where these do not fit whole."""
-        num_documents = len(placed_documents(context.messages)) if self._has_parts else 0
-        if not num_documents:
-            return 0
-        whole = self._engine.measure(self.settings.request(context, self.conversation_id))
-        is_whole = whole.num_tokens + MIN_ANSWER_TOKENS <= min(whole.limit_tokens, whole.fitting_tokens)
-        return 0 if is_whole else num_documents * least_notes_tokens(whole.limit_tokens)
+    def reading_room(self, context: ConversationContext) -> int:
+        """Return the tokens that all that is read of documents for the question may have; 0 for no room."""
+        size = self._size(context)
+        limit = min(size.limit_tokens, size.fitting_tokens)
+        return max(0, min(reading_room_tokens(limit), limit - size.num_tokens - MIN_ANSWER_TOKENS))
+
+    def _reading_tokens(self, context: ConversationContext, size: PromptSize) -> int:
+        """Return the room for what is still to be read of documents."""
+        return reading_room_tokens(size.limit_tokens) if has_unread_documents(context) else 0
 
     def plan(
         self, context: ConversationContext, room: ContextRoom, *, summarizes: bool, growth_tokens: int = 0
@@ -169,8 +168,6 @@ class TrimPlanner:
     def summary_request(self, text: RunText, room_tokens: int | None) -> SummaryRequest:
         """Return what a summary is asked with; `room_tokens` as in `SummaryRequest`."""
         settings, system = self.settings, system_message(self.settings.system_prompt)
-        if text.num_turns:
-            text = self._as_read(text)
         return SummaryRequest(
             messages=(*system, *text.messages),
             first=len(system) + text.first,
@@ -185,28 +182,14 @@ class TrimPlanner:
         )
 
     def _size(self, context: ConversationContext) -> PromptSize:
-        """Measure a prompt, with no more than a frame for documents that are read in parts where need be."""
-        request = self.settings.request(context, self.conversation_id)
-        documents = placed_documents(request.messages) if self._has_parts else ()
-        return self._engine.measure(with_room_for_notes(request, documents) if documents else request)
+        return self._engine.measure(self.settings.request(context, self.conversation_id))
 
     def _order(self, context: ConversationContext) -> Order:
-        """Return the order of release; documents that are read in parts take little, and go last."""
         usage = self._engine.context_usage()
-        last = {
-            index
-            for index, turn in enumerate(context.turns)
-            if self._has_parts and any(message.attachments for message in turn.messages)
-        }
-        return release_order(context, () if usage is None else usage.spans, last)
-
-    def _as_read(self, text: RunText) -> RunText:
-        if not self._has_parts:
-            return text
-        return dataclasses.replace(text, messages=without_document_texts(text.messages))
+        return release_order(context, () if usage is None else usage.spans)
 
     def _run_tokens(self, context: ConversationContext, run: Run) -> int:
-        return self._source_tokens(self._as_read(run_text(context, run)))
+        return self._source_tokens(run_text(context, run))
 
     def _source_tokens(self, text: RunText) -> int:
         """Return the tokens of a run; of a document without the others before it in its message."""
@@ -214,3 +197,12 @@ class TrimPlanner:
             return sum(self.count(message.content) for message in text.messages[text.first :])
         document = text.messages[-1].documents[-1]
         return self.count(text.messages[-1].content[document.start : document.stop])
+
+
+def has_unread_documents(context: ConversationContext) -> bool:
+    """Return whether any document is still to be read, in segments or by looking up, for the question."""
+    question = context.ways.question_id
+    if question is None:
+        return False
+    read = {each.attachment_id for each in context.ways.readings(question)}
+    return any(document.id not in read for document, _ in context.documents_to_read())
