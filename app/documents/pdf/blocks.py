@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import median_low
 
 from app.documents import markup
@@ -15,7 +16,7 @@ from app.documents.pdf.words import LINE_END_HYPHEN
 _BULLET = re.compile(r"^[•◦▪▫‣●○■□∙·\uf0b7\uf0a7\uf0d8\uf076]\s*(?=\S)")
 _DOT_LEADER = re.compile(r" ?(?:\. ?){6,}")
 _HYPHEN = re.compile(r"(?<=[^\W\d_])[-\u00ad\u2010]$")
-_ENDS_SENTENCE = re.compile(r"[.!?:。！？：…][\"'”’»)\]]*$")
+_ENDS_SENTENCE = re.compile(r"[.!?。！？…][\"'”’»)\]]*$")
 _WIDE_GAP = 1.35
 _INDENT_EMS = 0.8
 _MAX_INDENT_EMS = 4.0
@@ -87,10 +88,7 @@ def _tidy(block: str) -> str:
 def _leading(page: Sequence[Line | Table]) -> float:
     """Return how far lines of the page mostly stand below each other, in their type's size."""
     lines = [line for line in page if isinstance(line, Line) and line.size > 0]
-    distances = [
-        (before.box.bottom - line.box.bottom) / line.size
-        for before, line in zip(lines, lines[1:], strict=False)
-    ]
+    distances = [(before.box.bottom - line.box.bottom) / line.size for before, line in pairwise(lines)]
     usual = [distance for distance in distances if 0.8 < distance < 3]
     return median_low(usual) if usual else _DEFAULT_LEADING
 

@@ -27,7 +27,11 @@ _LINE_DISTANCE_EMS = 2.0
 _BOLD_GAP = 1.2
 _SIGNS = re.compile(r"\]\([^()]*\)|[\W\d_]+")
 _LETTER = re.compile(r"[^\W\d_]")
-_NO_HEADING = re.compile(r"@|[,;]$|(?:,.*){4}|…|(?:\. ){3}|^[•◦▪‣●■–—-]\s")
+_NO_HEADING = re.compile(
+    r"@|[,;\x02-]$|(?:,.*){4}|…|(?:\. ){3}|^[•◦▪‣●■–—-]\s"
+    r"|^(?:fig(?:ure|\.)|table|abb(?:ildung|\.)|tab(?:elle|\.))\s*\d",
+    re.IGNORECASE,
+)
 _ENDS_SENTENCE = re.compile(r"[.:,;。：，]$")
 _BEGINS_SMALL = re.compile(r"^\W*[a-zà-öø-ÿ]")
 

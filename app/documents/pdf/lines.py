@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,6 +17,10 @@ _MIN_ROWS = 3
 _MAX_ROW_DISTANCE_EMS = 3.0
 _MAX_CELL_CHARS = 40
 _ROOM_EMS = 0.3
+_CODE = re.compile(r"[;{}]$|^//|^/\*|:=")
+_LIST_MARK = re.compile(
+    r"^(?:\(?\d{1,3}[.):]?|[(\[][\w+]{1,8}[)\]]|[a-zA-Z][.)]|[ivxIVX]{1,5}[.)]|[•◦▪‣●○■–*-])$"
+)
 
 
 @dataclass(frozen=True)
@@ -180,9 +185,19 @@ def _is_clear(rows: list[list[Segment]], columns: Sequence[tuple[float, float]])
     segments = [segment for row in rows for segment in row]
     if any(segment.is_fixed for segment in segments):
         return False
+    if _is_code_or_list(rows):
+        return False
     mean_chars = sum(len(segment.text) for segment in segments) / len(segments)
     num_full = sum(1 for row in rows if len(row) == len(columns))
     return mean_chars <= _MAX_CELL_CHARS / max(1, 4 - len(columns)) and num_full >= len(rows) / 2
+
+
+def _is_code_or_list(rows: list[list[Segment]]) -> bool:
+    """Return whether rows are lines of code or of a list, with their numbers or comments set apart."""
+    texts = [segment.text for row in rows for segment in row]
+    num_code = sum(1 for text in texts if _CODE.search(text))
+    num_marked = sum(1 for row in rows if len(row) == 2 and _LIST_MARK.match(row[0].text))
+    return num_code >= len(texts) / 5 or num_marked > len(rows) / 2
 
 
 def _table(rows: list[list[Segment]]) -> Table:

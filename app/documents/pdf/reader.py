@@ -12,9 +12,10 @@ from app.documents.extracted import Extracted, OnProgress
 from app.documents.limits import MAX_TEXT_CHARS
 from app.documents.pdf.blocks import page_blocks
 from app.documents.pdf.furniture import without_furniture
+from app.documents.pdf.glyphs import PageGlyphs
 from app.documents.pdf.headings import Headings, Outline, read_outline
 from app.documents.pdf.lines import Line, Table, page_lines
-from app.documents.pdf.segments import PageGlyphs, page_segments
+from app.documents.pdf.segments import page_segments
 from app.documents.pdf.words import SplitWords
 from app.documents.refusals import refuse_protected, refuse_too_long
 from app.documents.source import Source

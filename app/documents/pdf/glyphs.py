@@ -1,0 +1,82 @@
+"""The characters of a PDF's page, as PDFium has them."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import re
+
+import pypdfium2
+import pypdfium2.raw as pdfium
+
+from app.documents.pdf.box import Box, turned
+from app.documents.pdf.links import page_links
+
+RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
+"""A letter of Hebrew, Arabic and their relatives."""
+
+_BOLD_NAME = re.compile(rb"bold|black|heavy|demi|semi|medi(?!um)|cmbx|-bd|,bd", re.IGNORECASE)
+_FIXED_PITCH = 1 << 0
+_BOLD_WEIGHT = 600
+_FONT_NAME_NBYTES = 128
+
+
+class PageGlyphs:
+    """The characters of one page and their boxes, as the page is shown."""
+
+    def __init__(self, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> None:
+        self._page = text_page
+        self._links = page_links(page)
+        self._rotation = page.get_rotation()
+        self._rect = pdfium.FS_RECTF()
+        self._rect_pointer = ctypes.byref(self._rect)
+        self.text = _characters(text_page)
+
+    def box(self, index: int) -> Box:
+        """Return the box of one character, as high as its font."""
+        pdfium.FPDFText_GetLooseCharBox(self._page, index, self._rect_pointer)
+        rect = self._rect
+        return turned(Box(rect.left, rect.bottom, rect.right, rect.top), self._rotation)
+
+    def size(self, index: int) -> float:
+        """Return the size of one character's type in points, whatever scales it."""
+        matrix = pdfium.FS_MATRIX()
+        pdfium.FPDFText_GetMatrix(self._page, index, matrix)
+        scale = math.hypot(matrix.c, matrix.d) or 1.0
+        return float(pdfium.FPDFText_GetFontSize(self._page, index)) * scale
+
+    def is_bold(self, index: int) -> bool:
+        """Return whether one character is set in bold type."""
+        name, _ = self._font(index)
+        weight: int = pdfium.FPDFText_GetFontWeight(self._page, index)
+        return weight >= _BOLD_WEIGHT or _BOLD_NAME.search(name) is not None
+
+    def is_fixed(self, index: int) -> bool:
+        """Return whether one character's font has letters of one width."""
+        return bool(self._font(index)[1] & _FIXED_PITCH)
+
+    def address(self, box: Box) -> str:
+        """Return where a word links to, empty when it does not."""
+        for link in self._links:
+            if link.contains((box.left + box.right) / 2, (box.bottom + box.top) / 2):
+                return link.address
+        return ""
+
+    def _font(self, index: int) -> tuple[bytes, int]:
+        """Return the name and the flags of one character's font."""
+        name = ctypes.create_string_buffer(_FONT_NAME_NBYTES)
+        flags = ctypes.c_int()
+        pdfium.FPDFText_GetFontInfo(self._page, index, name, _FONT_NAME_NBYTES, flags)
+        return name.value, flags.value
+
+
+def _characters(page: pypdfium2.PdfTextPage) -> str:
+    """Return the text of a page, one character for each that PDFium counts."""
+    num_chars = page.count_chars()
+    codes = (pdfium.FPDFText_GetUnicode(page, index) for index in range(num_chars))
+    text = "".join(chr(code) if 0 < code < 0x110000 else " " for code in codes)
+    if RIGHT_TO_LEFT.search(text) is None:
+        return text
+    # Some writers give one glyph the letters of a whole word, and the others none: PDFium guesses those.
+    is_guess = (pdfium.FPDFText_HasUnicodeMapError(page, index) == 1 for index in range(num_chars))
+    return "".join(" " if guess else char for char, guess in zip(text, is_guess, strict=True))
