@@ -19,7 +19,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True)
-class NumberedNote:
+class CitableNote:
     """What an answer may cite.
 
     Attributes:
@@ -61,7 +61,7 @@ def citations(answer: str) -> tuple[Citation, ...]:
     )
 
 
-def cited(answer: str, notes: Sequence[NumberedNote]) -> frozenset[int]:
+def cited(answer: str, notes: Sequence[CitableNote]) -> frozenset[int]:
     """Return the numbers of the notes that an answer cites.
 
     By number where it names any of them. Else by what it says: the notes, and the passages behind them, that
@@ -71,7 +71,7 @@ def cited(answer: str, notes: Sequence[NumberedNote]) -> frozenset[int]:
     return frozenset(named) if named else _told(answer, notes)
 
 
-def _told(answer: str, notes: Sequence[NumberedNote]) -> frozenset[int]:
+def _told(answer: str, notes: Sequence[CitableNote]) -> frozenset[int]:
     """Return for each sentence of an answer the note that it shares most with, the first of equal ones."""
     texts = [f"{note.text}\n{note.passage}" for note in notes]
     vocabulary = vocabulary_of(answer, "\n".join(texts))

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from app.sources.citations import NumberedNote, citations, cited
+from app.sources.citations import CitableNote, citations, cited
 
 NOTES = (
-    NumberedNote(1, "The pump was installed in 1998.", "The main pump was put in by Anna Kowalski in 1998."),
-    NumberedNote(2, "Seals: every 18 months", "The seal must be changed by Mr. Ortega every 18 months."),
-    NumberedNote(3, "", "Nobody may open the housing of the pump while the crimson lantern is lit."),
+    CitableNote(1, "The pump was installed in 1998.", "The main pump was put in by Anna Kowalski in 1998."),
+    CitableNote(2, "Seals: every 18 months", "The seal must be changed by Mr. Ortega every 18 months."),
+    CitableNote(3, "", "Nobody may open the housing of the pump while the crimson lantern is lit."),
 )
 
 
