@@ -8,16 +8,16 @@ from pathlib import Path
 import sqlite_utils
 
 from app.documents.document import Document
-from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows, Summary, attachment_key
+from app.ledger.records import attachment_key
 from app.profiles import Profile
 from app.reading.records import Source
 from app.store import attachments, ledger, messages
 from app.store import conversation_rows as rows
 from app.store.connection import StoreConnection
+from app.store.context_store import ContextStore
 from app.store.document_texts import TEXTS
 from app.store.errors import NotFoundError, StoreError
 from app.store.migrations import CONVERSATIONS
-from app.store.reading_store import ReadingStore
 from app.store.records import Attachment, Conversation, Message, MessageState, Role
 from app.store.sources import insert_sources
 from app.store.text import search_key
@@ -26,7 +26,7 @@ from app.valid_unicode import valid_unicode
 from engine.events import GenerationStats
 
 
-class ConversationStore(ReadingStore):
+class ConversationStore(ContextStore):
     """The conversations of one file, for the one thread that opened it.
 
     Every method is one transaction: after a crash or an error it has happened whole or not at all. What goes
@@ -102,34 +102,6 @@ class ConversationStore(ReadingStore):
                    WHERE CASE WHEN json_valid(profile) THEN json_extract(profile, '$.name') END = ?""",
                 (rows.profile_text(profile), name),
             )
-
-    def ledger(self, conversation_id: int) -> LedgerRows:
-        """Return what is stored of a conversation's context."""
-        with self._connection.read() as db:
-            rows.living(db, conversation_id)
-            return ledger.read_rows(db, conversation_id)
-
-    def change_context(self, conversation_id: int, change: ContextChange) -> ContextChange:
-        """Change what is stored of a conversation's context; return the change that undoes it."""
-        with self._connection.write() as db:
-            rows.living(db, conversation_id)
-            return ledger.change(db, conversation_id, change)
-
-    def add_summary(
-        self, conversation_id: int, summary: Summary, change: ContextChange = NO_CHANGE
-    ) -> Summary:
-        """Add a summary, whose `id` counts for nothing, and make a change with it; return it as stored."""
-        (stored,) = self.add_summaries(conversation_id, [summary], change)
-        return stored
-
-    def add_summaries(
-        self, conversation_id: int, summaries: Sequence[Summary], change: ContextChange = NO_CHANGE
-    ) -> tuple[Summary, ...]:
-        """Add several summaries and make a change with them, all or nothing; return them as stored."""
-        with self._connection.write() as db:
-            rows.living(db, conversation_id)
-            ledger.change(db, conversation_id, change)
-            return tuple(ledger.insert_summary(db, conversation_id, each) for each in summaries)
 
     def delete(self, conversation_id: int) -> None:
         """Take a conversation out of the list; `undo_delete` brings it back until `purge_deleted`."""

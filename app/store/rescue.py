@@ -36,8 +36,15 @@ log = logging.getLogger(__name__)
 _UNSOUND_TYPES: dict[str, tuple[type, ...]] = {"profile": (bytes,), "context_from": (bytes, str, float)}
 """By column of a conversation, the second one of old files, types that it never had."""
 
-_OF_CONVERSATIONS = {"attachments", "context_marks", "summaries"}
+_OF_CONVERSATIONS = {"attachments", "context_marks", "summaries", "readings"}
 """Tables whose rows go with their conversation; an old schema lacks some."""
+
+_OF_OTHERS = {
+    "readings": {"message_id": "messages", "attachment_id": "attachments"},
+    "reading_segments": {"reading_id": "readings"},
+    "sources": {"message_id": "messages", "attachment_id": "attachments"},
+}
+"""By table, what its rows belong to by their columns; owners come before what belongs to them."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +138,9 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
     """)
     for table in _OF_CONVERSATIONS.intersection(tables):
         db.execute(f"DELETE FROM {table} WHERE conversation_id NOT IN (SELECT id FROM conversations)")
+    for table in (each for each in _OF_OTHERS if each in tables):
+        for column, owner in _OF_OTHERS[table].items():
+            db.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {owner})")
 
 
 def _of_schema(db: sqlite_utils.Database, table: str, rows: Iterable[Row]) -> Iterator[Row]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from app.store.connection import connect_for_reading, delete_files, files_of
 from app.store.records import MessageState, Role
-from app.store.stray_pages import PAGE_NBYTES, schema_offsets, stray_rows
+from app.store.stray_pages import PAGE_NBYTES, moved_schema, stray_rows
 
 log = logging.getLogger(__name__)
 
@@ -101,13 +102,15 @@ class DamagedFile:
 def damaged_file(path: Path, template: Path) -> Iterator[DamagedFile | None]:
     """Open what is left of the file at `path`; None when it holds nothing that looks like a store.
 
-    When the schema cannot be read, a copy is read in which first the header and then all pages of the schema
-    are those of `template`: an empty store of the same schema, whose tables begin at the same pages.
+    When the schema cannot be read, a copy is read in which first the header and then the schema is that of
+    `template`: an empty store of the same schema, or a newer one, whose tables begin at the same pages.
     """
     repaired = path.with_name(f"{path.name}.repaired")
     empty = template.read_bytes()
     header = {0: empty[:_HEADER_NBYTES]}
-    schema = {start: empty[start : start + PAGE_NBYTES] for start in schema_offsets(empty)}
+    # Behind the pages of both: the tables of the template begin at pages that a short file does not have.
+    num_pages = -(-max(path.stat().st_size, len(empty)) // PAGE_NBYTES)
+    schema = moved_schema(empty, num_pages)
     try:
         for patches in ({}, header, schema):
             if patches:
@@ -169,11 +172,11 @@ def _merge_log(copy: Path) -> None:
 
 
 def _patch(copy: Path, patches: dict[int, bytes]) -> None:
-    num_pages = -(-copy.stat().st_size // PAGE_NBYTES)
     with copy.open("r+b") as file:
         for start, content in patches.items():
             file.seek(start)
             file.write(content)
+        num_pages = -(-file.seek(0, os.SEEK_END) // PAGE_NBYTES)
         # https://www.sqlite.org/fileformat2.html#the_database_header: pages in the file, free pages unknown
         file.seek(28)
         file.write(num_pages.to_bytes(4, "big") + bytes(8))

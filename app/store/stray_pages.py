@@ -39,12 +39,30 @@ def stray_rows(copy: Path, root: int, sql: str) -> Iterator[sqlite3.Row]:
 
 def schema_offsets(content: bytes) -> list[int]:
     """Return where the pages of the schema begin in a whole file whose schema is one or two pages deep."""
-    if content[100] == _ROW_PAGE:
-        return [0]
-    num_cells = _number(content, 103, 2)
-    cells = [_number(content, 112 + 2 * index, 2) for index in range(num_cells)]
-    children = [*(_number(content, cell, 4) for cell in cells), _number(content, 108, 4)]
+    children = (_number(content, place, 4) for place in _places_of_children(content))
     return [0, *((child - 1) * PAGE_NBYTES for child in children)]
+
+
+def moved_schema(content: bytes, num_pages: int) -> dict[int, bytes]:
+    """Return the pages of the schema of a whole file, by where they go behind so many pages of another.
+
+    The first page stays the first and refers to the others in their new places: another file may have rows
+    where this one has its schema.
+    """
+    first, moved = bytearray(content[:PAGE_NBYTES]), {}
+    for page, place in enumerate(_places_of_children(content), num_pages + 1):
+        start = (_number(content, place, 4) - 1) * PAGE_NBYTES
+        moved[(page - 1) * PAGE_NBYTES] = content[start : start + PAGE_NBYTES]
+        first[place : place + 4] = page.to_bytes(4, "big")
+    return {0: bytes(first), **moved}
+
+
+def _places_of_children(content: bytes) -> list[int]:
+    """Return where the first page of a file has the numbers of the other pages of the schema."""
+    if content[100] == _ROW_PAGE:
+        return []
+    num_cells = _number(content, 103, 2)
+    return [*(_number(content, 112 + 2 * index, 2) for index in range(num_cells)), 108]
 
 
 def _number(content: bytes, start: int, nbytes: int) -> int:

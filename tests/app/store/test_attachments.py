@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from app.documents.ways import DocumentWay
+from app.ledger.records import ContextChange, ItemMark
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError, StoreError
 from tests.app.store.samples import document
@@ -107,3 +109,22 @@ def test_a_message_with_a_missing_or_foreign_attachment_is_not_sent_at_all(
             store.add_user_message(conversation_id, None, "Read it.", [own.id, wrong_id])
     assert store.conversation(conversation_id) == before
     assert store.draft_attachments(conversation_id) == [own]
+
+
+def test_an_attachment_knows_where_the_pages_of_its_document_begin(
+    store: ConversationStore, conversation_id: int, db_path: Path
+) -> None:
+    attachment = store.add_attachment(conversation_id, replace(document(), page_starts=(0, 4, 4)))
+    assert attachment.page_starts == (0, 4, 4)
+    assert store.update_attachment(attachment.id, document("another")).page_starts == ()
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("UPDATE attachments SET page_starts = '[0, null'")
+    assert [each.page_starts for each in store.draft_attachments(conversation_id)] == [()]
+
+
+def test_the_mark_of_a_draft_goes_with_it(store: ConversationStore, conversation_id: int) -> None:
+    kept, removed = (store.add_attachment(conversation_id, document(text)) for text in ("one", "two"))
+    marks = tuple(ItemMark(f"a{each.id}", way=DocumentWay.SEGMENTS) for each in (kept, removed))
+    store.change_context(conversation_id, ContextChange(marks))
+    store.remove_attachment(removed.id)
+    assert store.ledger(conversation_id).marks == {f"a{kept.id}": marks[0]}

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from app.documents.ways import DocumentWay
 from app.ledger.records import ContextChange, ItemMark, LedgerRows
+from app.reading.records import ReadSegment, SegmentState
 from app.store import db as opening
 from app.store.connection import create_file
 from app.store.conversations import ConversationStore
@@ -24,6 +26,7 @@ from tests.app.store.samples import STATS, SUMMARY, add_chain, add_conversation,
 
 PAGE = 4096
 ROOT_MESSAGES = 400
+SEGMENTS = (ReadSegment(0, 9, SegmentState.READ, "A long text."), ReadSegment(9, 20_000))
 
 
 @pytest.fixture
@@ -35,6 +38,7 @@ def whole(db_path: Path) -> list[str]:
     leaf_id = store.conversation(first).leaf_id
     asked = store.add_user_message(first, leaf_id, "Read it.", [attachment.id])
     store.add_summary(first, SUMMARY, ContextChange((ItemMark(f"m{asked.id}", is_pinned=True),)))
+    store.begin_reading(asked.id, attachment.id, DocumentWay.SEGMENTS, "A model", SEGMENTS)
     add_chain(db_path, store.create_conversation("Long").id, ROOT_MESSAGES, "words " * 40)
     store.close()
     return all_texts(db_path)
@@ -180,6 +184,7 @@ def test_a_lost_beginning_costs_no_message(
     rows = store.ledger(first.id)
     assert list(rows.marks.values()) == [ItemMark(f"m{path[-1].id}", is_pinned=True)]
     assert rows.summaries == (dataclasses.replace(SUMMARY, id=1),)
+    assert [store.reading_segments(each.id) for each in rows.readings] == [SEGMENTS]
     check_it_works(store, db_path)
 
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from app.documents.ways import DocumentWay
 from app.ledger.records import ContextChange, ItemMark, LedgerRows, SummarySource, SummaryState
 from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
@@ -46,7 +47,7 @@ def test_marks_and_summaries_are_those_of_their_conversation(store: Conversation
     assert store.ledger(other) == LedgerRows({}, (theirs,))
 
 
-def test_an_item_that_is_neither_pinned_nor_dropped_has_no_mark(store: ConversationStore) -> None:
+def test_an_item_of_which_nothing_is_set_has_no_mark(store: ConversationStore) -> None:
     mine = store.create_conversation().id
     assert store.change_context(mine, ContextChange((DROPPED,))) == ContextChange((ItemMark("m1"),))
     assert store.change_context(mine, ContextChange((ItemMark("m1"),))) == ContextChange((DROPPED,))
@@ -54,7 +55,8 @@ def test_an_item_that_is_neither_pinned_nor_dropped_has_no_mark(store: Conversat
 
 
 KEYS = st.sampled_from(["m1", "m2", "a1"])
-MARKS = st.builds(ItemMark, KEYS, st.booleans(), st.booleans())
+WAYS = st.none() | st.sampled_from(DocumentWay)
+MARKS = st.builds(ItemMark, KEYS, st.booleans(), st.booleans(), WAYS, st.integers(0, 2))
 STATES = st.tuples(st.integers(0, 1), st.sampled_from(SummaryState))
 
 

@@ -12,9 +12,11 @@ import pytest
 import sqlite_utils
 from sqlite_utils import Migrations
 
+from app.documents.ways import DocumentWay
 from app.ledger.context import ConversationContext
 from app.ledger.records import ItemMark, LedgerRows
 from app.profiles import BUILT_IN, CUSTOM, DocumentMode, Overflow, Profile
+from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
 from app.store.backups import MAX_COPIES
 from app.store.connection import StoreConnection, create_file, migration_names
 from app.store.conversations import ConversationStore
@@ -122,7 +124,7 @@ def opened_from(db_path: Path, schema: str) -> ConversationStore:
     return store
 
 
-@pytest.mark.parametrize("schema", ["002_profiles.sql", "003_context.sql"])
+@pytest.mark.parametrize("schema", ["002_profiles.sql", "003_context.sql", "004_readings.sql"])
 def test_profiles_are_kept_where_a_file_has_them(db_path: Path, schema: str) -> None:
     store = opened_from(db_path, schema)
     first, second = store.conversations()
@@ -182,6 +184,37 @@ def test_marks_and_summaries_are_kept_where_a_file_has_them(db_path: Path) -> No
         },
         (dataclasses.replace(SUMMARY, id=1, covers=("m1", "m2", "m3", "m4")),),
     )
+    store.close()
+
+
+def test_what_was_read_of_documents_is_kept_where_a_file_has_it(db_path: Path) -> None:
+    store = opened_from(db_path, "004_readings.sql")
+    first, mine = store.conversations()
+    rows = store.ledger(first.id)
+    assert rows.marks["a1"] == ItemMark("a1", is_pinned=True, way=DocumentWay.SEGMENTS)
+    (reading,) = rows.readings
+    assert reading == Reading(
+        3,
+        7,
+        1,
+        DocumentWay.SEGMENTS,
+        "A model",
+        "[1] (p. 1) Yellow.",
+        num_segments=2,
+        num_read=1,
+        num_failed=1,
+    )
+    assert store.reading_segments(3) == (
+        ReadSegment(0, 6, SegmentState.READ, "Yellow."),
+        ReadSegment(6, 18, SegmentState.FAILED, error="The model wrote nothing."),
+    )
+    assert mine.leaf_id is not None
+    assert store.message(mine.leaf_id).sources == (
+        Source(1, 1, 0, 6, SourceKind.NOTED, is_cited=True),
+        Source(0, 1, 6, 18, SourceKind.ATTENDED, share=0.5),
+    )
+    assert [each.page_starts for each in store.draft_attachments(first.id)] == [(0, 4)]
+    assert store.speed("A model") == "{}"
     store.close()
 
 

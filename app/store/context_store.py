@@ -1,21 +1,51 @@
-"""Readings of documents, and the speeds at which models read, in the file of the conversations."""
+"""Contexts, readings of documents, and the speeds at which models read, in the file of the conversations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from app.documents.ways import DocumentWay
+from app.ledger.records import NO_CHANGE, ContextChange, LedgerRows, Summary
 from app.reading.records import Reading, ReadSegment, SegmentState
-from app.store import readings
+from app.store import conversation_rows as rows
+from app.store import ledger, readings
 from app.store.connection import StoreConnection
 from app.valid_unicode import valid_unicode
 
 
-class ReadingStore:
-    """What was read of documents for questions; a part of `ConversationStore`, whose rules hold here, too."""
+class ContextStore:
+    """What models read of conversations; a part of `ConversationStore`, whose rules hold here, too."""
 
     def __init__(self, connection: StoreConnection) -> None:
         self._connection = connection
+
+    def ledger(self, conversation_id: int) -> LedgerRows:
+        """Return what is stored of a conversation's context."""
+        with self._connection.read() as db:
+            rows.living(db, conversation_id)
+            return ledger.read_rows(db, conversation_id)
+
+    def change_context(self, conversation_id: int, change: ContextChange) -> ContextChange:
+        """Change what is stored of a conversation's context; return the change that undoes it."""
+        with self._connection.write() as db:
+            rows.living(db, conversation_id)
+            return ledger.change(db, conversation_id, change)
+
+    def add_summary(
+        self, conversation_id: int, summary: Summary, change: ContextChange = NO_CHANGE
+    ) -> Summary:
+        """Add a summary, whose `id` counts for nothing, and make a change with it; return it as stored."""
+        (stored,) = self.add_summaries(conversation_id, [summary], change)
+        return stored
+
+    def add_summaries(
+        self, conversation_id: int, summaries: Sequence[Summary], change: ContextChange = NO_CHANGE
+    ) -> tuple[Summary, ...]:
+        """Add several summaries and make a change with them, all or nothing; return them as stored."""
+        with self._connection.write() as db:
+            rows.living(db, conversation_id)
+            ledger.change(db, conversation_id, change)
+            return tuple(ledger.insert_summary(db, conversation_id, each) for each in summaries)
 
     def begin_reading(
         self,
