@@ -39,7 +39,7 @@ class Box:
 
 
 def turned(box: Box, rotation: int) -> Box:
-    """Return a box of a page that is shown turned clockwise by `rotation` degrees."""
+    """Return a box of a page that is turned clockwise by `rotation` degrees, 0, 90, 180 or 270."""
     if rotation == 90:
         return Box(box.bottom, -box.right, box.top, -box.left)
     if rotation == 180:

@@ -12,7 +12,10 @@ _EDGE_LINES = 3
 _MIN_PAGES = 3
 _BIN_PT = 6.0
 _MIN_SAID_WORDS = 3
-_NUMBER = re.compile(r"\d+|\b[ivxl]+\b", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"^\W*(?:\d+|[ivxl]+)\b|\b(?:\d+|[ivxl]+)\W*$|\d+(?=\W*(?:of|/|von|sur|de|di)\W*#?\d*\W*$)"
+)
+_APART = 1.5
 _WORDS = re.compile(r"[^\W\d_]{2,}")
 
 _Signature = tuple[str, int]
@@ -67,13 +70,23 @@ def _removed(page: Sequence[Line | Table], repeated: set[_Signature]) -> set[int
 
 
 def _leading(lines: Iterable[Line | Table], repeated: set[_Signature]) -> list[int]:
-    """Return the ids of the first lines, as far as they are repeated."""
-    found: list[int] = []
+    """Return the ids of the first lines, as far as they are repeated and stand apart from the rest."""
+    found: list[Line] = []
+    following = None
     for line in lines:
         if len(found) == _EDGE_LINES or not isinstance(line, Line) or _signature(line) not in repeated:
+            following = line
             break
-        found.append(id(line))
-    return found
+        found.append(line)
+    while found and following is not None and not _is_apart(found[-1], following):
+        following = found.pop()
+    return [id(line) for line in found]
+
+
+def _is_apart(line: Line, other: Line | Table) -> bool:
+    """Return whether more room parts two lines than those of a paragraph."""
+    higher, lower = (line.box, other.box) if line.box.bottom > other.box.bottom else (other.box, line.box)
+    return higher.bottom - (lower.bottom if isinstance(other, Line) else lower.top) > _APART * line.size
 
 
 def _kept_once(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from typing import Any
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -19,18 +20,19 @@ _BOLD_NAME = re.compile(rb"bold|black|heavy|demi|semi|medi(?!um)|cmbx|-bd|,bd", 
 _FIXED_PITCH = 1 << 0
 _BOLD_WEIGHT = 600
 _FONT_NAME_NBYTES = 128
+_SAMPLED_CHARS = 15
 
 
 class PageGlyphs:
-    """The characters of one page and their boxes, as the page is shown."""
+    """The characters of one page and their boxes, on the page turned so that most of its text is upright."""
 
     def __init__(self, page: pypdfium2.PdfPage, text_page: pypdfium2.PdfTextPage) -> None:
         self._page = text_page
-        self._links = page_links(page)
-        self._rotation = page.get_rotation()
         self._rect = pdfium.FS_RECTF()
         self._rect_pointer = ctypes.byref(self._rect)
         self.text = _characters(text_page)
+        self._rotation = self._text_rotation()
+        self._links = page_links(page, self._rotation)
 
     def box(self, index: int) -> Box:
         """Return the box of one character, as high as its font."""
@@ -40,8 +42,7 @@ class PageGlyphs:
 
     def size(self, index: int) -> float:
         """Return the size of one character's type in points, whatever scales it."""
-        matrix = pdfium.FS_MATRIX()
-        pdfium.FPDFText_GetMatrix(self._page, index, matrix)
+        matrix = self._matrix(index)
         scale = math.hypot(matrix.c, matrix.d) or 1.0
         return float(pdfium.FPDFText_GetFontSize(self._page, index)) * scale
 
@@ -61,6 +62,21 @@ class PageGlyphs:
             if link.contains((box.left + box.right) / 2, (box.bottom + box.top) / 2):
                 return link.address
         return ""
+
+    def _text_rotation(self) -> int:
+        """Return by how many degrees the page must be turned clockwise for most of its text to be upright."""
+        indices = [index for index, char in enumerate(self.text) if not char.isspace()]
+        sample = indices[:: max(len(indices) // _SAMPLED_CHARS, 1)]
+        angles = [
+            round(math.degrees(math.atan2(m.b, m.a)) / 90) * 90 % 360 for m in map(self._matrix, sample)
+        ]
+        return max(angles, key=angles.count, default=0)
+
+    def _matrix(self, index: int) -> Any:
+        """Return what turns and scales one character's type."""
+        matrix = pdfium.FS_MATRIX()
+        pdfium.FPDFText_GetMatrix(self._page, index, matrix)
+        return matrix
 
     def _font(self, index: int) -> tuple[bytes, int]:
         """Return the name and the flags of one character's font."""

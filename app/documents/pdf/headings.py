@@ -57,7 +57,9 @@ class Headings:
                     sizes[_style(line).half_points] += len(line.text)
         self._body = sizes.most_common(1)[0][0] if sizes else 0
         self._named = {index: self._find_named(index) for index in outline if index < len(pages)}
-        self._levels = self._levels_by_outline() or self._levels_by_size()
+        num_named = sum(map(len, self._named.values()))
+        is_complete = num_named and num_named >= sum(map(len, outline.values())) / 2
+        self._levels = self._levels_by_outline() if is_complete else self._levels_by_size()
 
     def at(self, page_index: int, index: int) -> tuple[int, int] | None:
         """Return the level of the heading that begins at a page's line and its lines, None when none does."""

@@ -25,8 +25,8 @@ class Link:
         return self.box.left <= x <= self.box.right and self.box.bottom <= y <= self.box.top
 
 
-def page_links(page: pypdfium2.PdfPage) -> list[Link]:
-    """Return the links of a page to addresses, some hundreds at most."""
+def page_links(page: pypdfium2.PdfPage, rotation: int) -> list[Link]:
+    """Return the links to addresses on a page that is turned by `rotation`, some hundreds at most."""
     links: list[Link] = []
     position = ctypes.c_int(0)
     link = pdfium.FPDF_LINK()
@@ -37,7 +37,7 @@ def page_links(page: pypdfium2.PdfPage) -> list[Link]:
             continue
         if pdfium.FPDFLink_GetAnnotRect(link, rect) and (address := _address(page, action)):
             box = Box(rect.left, min(rect.bottom, rect.top), rect.right, max(rect.bottom, rect.top))
-            links.append(Link(turned(box, page.get_rotation()), address))
+            links.append(Link(turned(box, rotation), address))
     return links
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 OLE_START = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 
@@ -53,6 +54,97 @@ def encrypted_pdf() -> bytes:
         [["secret"]],
         trailer=f"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O {entry} /U {entry} >>",
     )
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words at a place on a page, in points from the bottom left."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 10
+    font: str = "plain"
+
+
+def placed_pdf(
+    pages: Sequence[Sequence[Words]],
+    *,
+    outline: Sequence[tuple[str, int, int]] = (),
+    links: Mapping[str, tuple[float, float, float, float]] | None = None,
+    turn: str = "1 0 0 1 0 0",
+) -> bytes:
+    """Return a PDF with words where they are said to be, written in their order.
+
+    `outline` has titles with their level from 1 and the index of their page; `links` has addresses with the
+    left, bottom, right and top of where they are on the first page; `turn` is a matrix for all that is shown.
+    """
+    fonts = {"plain": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
+    objects = {
+        10 + index: f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>".encode()
+        for index, name in enumerate(fonts.values())
+    }
+    resources = " ".join(f"/{font} {10 + index} 0 R" for index, font in enumerate(fonts))
+    kids = [100 + 2 * index for index in range(len(pages))]
+    annotations = [
+        f"<< /Type /Annot /Subtype /Link /Rect [{' '.join(map(str, box))}] "
+        f"/A << /S /URI /URI ({address}) >> >>"
+        for address, box in (links or {}).items()
+    ]
+    for index, (kid, page) in enumerate(zip(kids, pages, strict=True)):
+        shown = b" ".join(
+            f"BT /{words.font} {words.size} Tf {words.x} {words.y} Td (".encode()
+            + _escaped(words.text)
+            + b") Tj ET"
+            for words in page
+        )
+        objects[kid] = (
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 595 842] /Contents {kid + 1} 0 R "
+            f"/Annots [{' '.join(annotations) if index == 0 else ''}] "
+            f"/Resources << /Font << {resources} >> >> >>"
+        ).encode()
+        objects[kid + 1] = _stream(f"{turn} cm ".encode() + shown)
+    objects[2] = (
+        f"<< /Type /Pages /Count {len(pages)} /Kids [{' '.join(f'{kid} 0 R' for kid in kids)}] >>".encode()
+    )
+    objects |= _outline(outline, kids)
+    objects[1] = b"<< /Type /Catalog /Pages 2 0 R /Outlines 20 0 R >>"
+    return _pdf_file(dict(sorted(objects.items())), "")
+
+
+def _outline(entries: Sequence[tuple[str, int, int]], kids: Sequence[int]) -> dict[int, bytes]:
+    """Return the objects of an outline, of which each entry of level 2 is below the last of level 1."""
+    numbers = {index: 21 + index for index in range(len(entries))}
+    objects = {}
+    for parent in (None, *(index for index, entry in enumerate(entries) if entry[1] == 1)):
+        children = [index for index in numbers if _parent(entries, index) == parent]
+        links = f"/First {numbers[children[0]]} 0 R /Last {numbers[children[-1]]} 0 R" if children else ""
+        own = "" if parent is None else _outline_entry(entries, numbers, kids, parent)
+        objects[20 if parent is None else numbers[parent]] = f"<< {links} {own} >>".encode()
+    for index, entry in enumerate(entries):
+        if entry[1] != 1:
+            objects[numbers[index]] = f"<< {_outline_entry(entries, numbers, kids, index)} >>".encode()
+    return objects
+
+
+def _outline_entry(
+    entries: Sequence[tuple[str, int, int]], numbers: Mapping[int, int], kids: Sequence[int], index: int
+) -> str:
+    """Return the title, the parent, the next sibling and the page of an outline's entry."""
+    title, _, page = entries[index]
+    parent = _parent(entries, index)
+    siblings = [other for other in numbers if other > index and _parent(entries, other) == parent]
+    following = f"/Next {numbers[siblings[0]]} 0 R" if siblings else ""
+    above = 20 if parent is None else numbers[parent]
+    title = title.encode("utf-16").hex()
+    return f"/Title <{title}> /Parent {above} 0 R {following} /Dest [{kids[page]} 0 R /Fit]"
+
+
+def _parent(entries: Sequence[tuple[str, int, int]], index: int) -> int | None:
+    """Return the entry above one, None for those of level 1."""
+    if entries[index][1] == 1:
+        return None
+    return max(other for other in range(index) if entries[other][1] == 1)
 
 
 def pdf_with_glyphs(glyphs: Sequence[int], meanings: Mapping[int, str]) -> bytes:
