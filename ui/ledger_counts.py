@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from app.document_prompt import document_text
+from app.document_prompt import document_text, placeholder_passage
 from app.ledger.context import ConversationContext
 from app.ledger.records import attachment_key, message_key
 from app.ledger.report import SYSTEM_KEY
-from app.store.records import MessageState
+from app.reading.records import placeholder_key
+from app.store.records import Attachment, MessageState
 from ui.token_counts import TokenCounts
 
 
@@ -43,6 +44,18 @@ class LedgerCounts:
             if key not in self._known and message.state is not MessageState.STREAMING:
                 yield key, message.text
             for attachment in message.attachments:
-                key = attachment_key(attachment.id)
-                if key not in self._known:
-                    yield key, document_text(attachment.title, attachment.text)
+                yield from self._unknown_document(context, attachment)
+            for reading in context.ways.readings(message.id):
+                if reading.key not in self._known:
+                    yield reading.key, reading.text
+
+    def _unknown_document(
+        self, context: ConversationContext, document: Attachment
+    ) -> Iterator[tuple[str, str]]:
+        """Yield a document as the model reads it: one that is not read whole may have millions of words."""
+        key, short = attachment_key(document.id), placeholder_key(document.id)
+        if context.ways.is_whole(key):
+            if key not in self._known:
+                yield key, document_text(document.title, document.text)
+        elif short not in self._known:
+            yield short, placeholder_passage(document.title, document.num_pages, short).text

@@ -41,16 +41,21 @@ def drop(context: ConversationContext, key: str) -> ContextChange:
     """Return the change that leaves out the turn of a message, a document, or a summary with all it covers.
 
     Nothing to do for what the model does not read anyway; of what a summary stands for, drop that. Nor for
-    the turn that waits for its answer, other than its documents.
+    the turn that waits for its answer, other than its documents. A document that is read in segments or
+    looked up can be left out also where its turn is not read.
     """
     span = _span(context, key)
-    if span is None or span.state is not SpanState.IN_CONTEXT:
+    if span is None:
+        return NO_CHANGE
+    is_read = span.state is SpanState.IN_CONTEXT
+    if span.kind is SpanKind.DOCUMENT:
+        is_available = not context.ways.is_whole(key) and context.ways.is_available(key)
+        return _change(context, _dropped(context, (key,) if is_read or is_available else (), True))
+    if not is_read:
         return NO_CHANGE
     if span.kind is SpanKind.SUMMARY:
         assert span.summary is not None
         return _change(context, _dropped(context, span.summary.covers, True), span.summary)
-    if span.kind is SpanKind.DOCUMENT:
-        return _change(context, _dropped(context, (key,), True))
     turn = context.turns[span.turn]
     return NO_CHANGE if turn.is_pending else _change(context, _dropped(context, turn.keys, True))
 

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from app.documents.ways import DocumentWay
 from app.ledger.records import Summary
 
 
@@ -45,7 +46,8 @@ class LedgerEntry:
         number: of a turn, from 1; 0 for others.
         state: whether the model reads it.
         is_pinned: whether it always stays.
-        tokens: its tokens, without those of `parts`; None where that is not known.
+        tokens: its tokens, without those of `parts`; of a question with those of what was read for it; None where
+            that is not known.
         is_about: whether `tokens` were counted from its words, without what the model's template adds.
         nbytes: its share of the bytes of the keys and values; None where the engine does not hold it.
         heat: its share of the attention, 0 to 1; None where that is not known.
@@ -54,6 +56,8 @@ class LedgerEntry:
             read.
         summary: the summary itself, None for other kinds.
         can_pin, can_drop, can_summarize, can_restore: what the user can do with it.
+        way: how a document that is not read whole is read for the next question, also where its turn is not
+            read; None for all else.
         parts: the documents of a turn; what a summary stands for.
     """
 
@@ -74,6 +78,7 @@ class LedgerEntry:
     can_drop: bool = False
     can_summarize: bool = False
     can_restore: bool = False
+    way: DocumentWay | None = None
     parts: tuple[LedgerEntry, ...] = ()
 
     def walk(self) -> Iterator[LedgerEntry]:

@@ -13,7 +13,7 @@ from engine.engine import Engine
 from engine.kv.page_map import SpanKind
 from engine.reply_admission import MIN_ANSWER_TOKENS
 
-_ASKED = (SpanKind.USER, SpanKind.DOCUMENT)
+_ASKED = (SpanKind.USER, SpanKind.DOCUMENT, SpanKind.NOTES)
 _ENDS = (SpanKind.USER, SpanKind.ASSISTANT)
 """What follows the documents of a question: its words, or its answer where it has none."""
 

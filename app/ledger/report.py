@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from app.ledger.context import ConversationContext, LedgerSpan, SpanState
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
+from app.reading.records import placeholder_key
 from engine.context_usage import ContextUsage, SpanUsage
 from engine.kv.page_map import SpanKind
 
@@ -224,7 +225,8 @@ class _Rows:
             can_restore=not is_read,
             parts=tuple(self._documents(spans)),
         )
-        return self._figures.filled(entry, [span.key for span in messages])
+        readings = [each.key for span in messages for each in self._context.ways.readings(span.message_id)]
+        return self._figures.filled(entry, [*(span.key for span in messages), *readings])
 
     def _documents(self, spans: Sequence[LedgerSpan]) -> list[LedgerEntry]:
         """Return the rows of a turn's documents; those that a summary stands for are below it."""
@@ -242,7 +244,9 @@ class _Rows:
         return entries
 
     def _document(self, span: LedgerSpan) -> LedgerEntry:
-        is_read = span.state is SpanState.IN_CONTEXT
+        is_read, ways = span.state is SpanState.IN_CONTEXT, self._context.ways
+        is_whole = ways.is_whole(span.key)
+        is_available = not is_whole and ways.is_available(span.key)
         entry = LedgerEntry(
             EntryKind.DOCUMENT,
             span.key,
@@ -250,11 +254,13 @@ class _Rows:
             state=_STATES.get(span.state, EntryState.IN_CONTEXT),
             is_pinned=span.is_pinned,
             can_pin=is_read,
-            can_drop=is_read,
-            can_summarize=is_read,
+            can_drop=is_read or is_available,
+            can_summarize=is_read and is_whole,
             can_restore=not is_read,
+            way=span.way if is_available else None,
         )
-        return self._figures.filled(entry, [span.key])
+        key = span.key if is_whole else placeholder_key(ways.document(span.key).id)
+        return self._figures.filled(entry, [key])
 
 
 def _title_of(turns: Sequence[LedgerEntry], title: str) -> str:

@@ -213,7 +213,11 @@ def _document_text(context: ConversationContext, key: str) -> RunText:
             if document.key == key:
                 cut = _cut(message, document.stop)
                 return RunText((*context.messages[:index], cut), index, (key,), 0)
-    raise OctavoError("The model does not read this document. Restore it first.")
+    if context.ways.is_whole(key):
+        raise OctavoError("The model does not read this document. Restore it first.")
+    raise OctavoError(
+        "Only a document that is read whole can be summarized. Choose to read this one whole first."
+    )
 
 
 def _waiting(context: ConversationContext, summaries: Collection[str]) -> ChatMessage | None:

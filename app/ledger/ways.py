@@ -38,6 +38,10 @@ class DocumentWays:
             return DocumentWay.LOOK_UP
         return mark.way
 
+    def document(self, key: str) -> Attachment:
+        """Return a document of the path."""
+        return self._items.documents[key]
+
     def is_whole(self, key: str) -> bool:
         """Return whether a document stands in the context with all its words, as while nothing is decided."""
         return self._mark(key).way in (None, DocumentWay.WHOLE)

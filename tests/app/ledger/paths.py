@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from app.documents.ways import DocumentWay
 from app.ledger.records import ItemMark, LedgerRows, Summary, SummarySource, SummaryState
+from app.reading.records import Reading
 from app.store.records import Attachment, Message, MessageState, Role
 
 OWLS = Attachment(7, "Owls", "owls.txt", "text", "They hunt.", None, None, False)
@@ -42,6 +44,18 @@ def rows(*summaries: Summary, dropped: Sequence[str] = (), pinned: Sequence[str]
     keys = [*dropped, *pinned]
     marks = {key: ItemMark(key, key in pinned, key in dropped) for key in keys}
     return LedgerRows(marks, summaries)
+
+
+def reading(
+    number: int,
+    question_number: int,
+    document: Attachment = OWLS,
+    way: DocumentWay = DocumentWay.SEGMENTS,
+    text: str | None = None,
+) -> Reading:
+    """Return what was read of a document for a question; it is not done where its text is empty."""
+    words = f"Notes {number}" if text is None else text
+    return Reading(number, question_number, document.id, way, "A model", words, 2, 2, 0)
 
 
 def _message(number: int, role: Role, text: str, documents: tuple[Attachment, ...]) -> Message:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from app.documents.ways import DocumentWay
 from app.ledger.context import ConversationContext
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
-from app.ledger.records import LedgerRows
+from app.ledger.records import ItemMark, LedgerRows
 from app.ledger.report import SYSTEM_KEY, ledger_report
 from app.store.records import Message
 from engine.context_usage import ContextUsage, ReleasedSpan, SpanUsage
 from engine.kv.page_map import SpanKind
-from tests.app.ledger.paths import BATS, OWLS, answer, question, rows, summary, turns
+from tests.app.ledger.paths import BATS, OWLS, answer, question, reading, rows, summary, turns
 
 COUNTS = {f"m{number}": 10 * number for number in range(1, 20)} | {"a7": 500, "a8": 600, SYSTEM_KEY: 5}
 
@@ -21,6 +22,7 @@ def held(
 ) -> ContextUsage:
     """Return what an engine holds: of each key so many tokens with so much heat, at 1,000 bytes a token."""
     kinds = {"": SpanKind.SYSTEM, "a": SpanKind.DOCUMENT, "s": SpanKind.SUMMARY, "m": SpanKind.USER}
+    kinds |= {"p": SpanKind.NOTES, "r": SpanKind.NOTES}
     usages = tuple(
         SpanUsage(kinds[key[:1]], key, "", tokens, 1_000 * tokens, heat) for key, tokens, heat in spans
     )
@@ -199,3 +201,31 @@ def test_a_system_prompt_that_the_template_brings_along_has_a_row() -> None:
         (EntryKind.SYSTEM, "The model's own", 20)
     ]
     assert report([]).entries == ()
+
+
+def test_a_document_that_is_not_read_whole_tells_its_way_and_takes_what_its_line_takes() -> None:
+    path = [question(1, "Look.", OWLS), answer(2), question(3), answer(4)]
+    marks = {"a7": ItemMark("a7", way=DocumentWay.SEGMENTS)}
+    notes = reading(5, 1)
+    owls = by_key(report(path, LedgerRows(marks, (), (notes,)), held(("p7", 20, 0.0), ("m1", 10, 0.0))))["a7"]
+    assert (owls.way, owls.tokens, owls.can_summarize, owls.can_drop) == (
+        DocumentWay.LOOK_UP,
+        20,
+        False,
+        True,
+    )
+    unread = by_key(report(path, LedgerRows(marks)))["a7"]
+    assert unread.way is DocumentWay.SEGMENTS
+    left = by_key(report(path, LedgerRows(marks, (summary(1, "m1", "m2"),), (notes,))))["a7"]
+    assert (left.way, left.state) == (DocumentWay.LOOK_UP, EntryState.SUMMARIZED)
+    assert left.can_drop and left.can_restore
+    whole = by_key(report(path))["a7"]
+    assert (whole.way, whole.can_summarize) == (None, True)
+
+
+def test_the_tokens_of_what_was_read_for_a_question_count_to_its_turn() -> None:
+    path = [question(1, "Look.", OWLS), answer(2)]
+    ledger = LedgerRows({"a7": ItemMark("a7", way=DocumentWay.SEGMENTS)}, (), (reading(5, 1),))
+    usage = held(("p7", 20, 0.0), ("r5", 300, 0.5), ("m1", 10, 0.0), ("m2", 7, 0.0))
+    turn = by_key(report(path, ledger, usage))["m1"]
+    assert (turn.tokens, turn.nbytes) == (317, 317_000)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from app.ledger.actions import back_to, drop, pin, restore
+import dataclasses
+
+from app.documents.ways import DocumentWay
+from app.ledger.actions import back_to, drop, pin, read_by, restore
 from app.ledger.context import ConversationContext, SpanState
 from app.ledger.records import ContextChange, LedgerRows, Summary, SummaryState
 from app.ledger.undo import UserChange
-from tests.app.ledger.paths import answer, question, rows, summary, turns
+from tests.app.ledger.paths import OWLS, answer, question, reading, rows, summary, turns
 
 
 def context_of(stored: LedgerRows) -> ConversationContext:
@@ -90,3 +93,13 @@ def test_no_two_summaries_of_the_same_are_used_once_all_is_taken_back() -> None:
             back = back.changed(change.inverse)
     used = [each for each in back.rows.summaries if each.state is SummaryState.USED]
     assert [each.id for each in used if len(each.covers) == 4] in ([2], [3])
+
+
+def test_how_a_document_is_read_is_taken_back_while_it_was_not_read_so() -> None:
+    path = [question(1, "Look.", OWLS), answer(2), question(3)]
+    context = ConversationContext.of(path, LedgerRows())
+    after, done = made(context, read_by(context, "a7", DocumentWay.SEGMENTS))
+    assert done.leads_back(after)
+    assert after.changed(done.inverse).rows == context.rows
+    read = after.with_rows(dataclasses.replace(after.rows, readings=(reading(1, 1),)))
+    assert not done.leads_back(read)

@@ -95,6 +95,8 @@ def _why_not_row(action: LedgerAction, entry: LedgerEntry) -> str:
         if action is LedgerAction.PIN:
             return "A summary cannot be pinned."
         return "It is a summary already. Choose a turn beside it as well to make one summary of both."
+    if entry.kind is EntryKind.DOCUMENT:
+        return "It is not read whole, so a summary would save nothing."
     return "It waits for its answer, so it stays. Edit it in the chat to make it shorter."
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.documents.ways import DocumentWay
 from app.ledger.entries import EntryKind, EntryState, LedgerEntry, LedgerReport
 from app.ledger.records import Summary, SummarySource
 from engine.wording import format_nbytes
@@ -18,6 +19,11 @@ _STATE_TIPS = {
     EntryState.UNREAD: "The model reads it with the next message.",
     EntryState.SUMMARIZED: "The model reads the summary above in its place.",
     EntryState.LEFT_OUT: "The model does not read it. It stays in the chat.",
+}
+_WAYS = {DocumentWay.SEGMENTS: "in segments", DocumentWay.LOOK_UP: "looked up"}
+_WAY_TIPS = {
+    DocumentWay.SEGMENTS: "For the next question the model reads it in segments, and answers from its notes.",
+    DocumentWay.LOOK_UP: "For each question the model reads only the passages that fit its words.",
 }
 _ON_DISK = "on disk"
 
@@ -73,7 +79,9 @@ def tokens_text(entry: LedgerEntry) -> str:
 
 
 def state_text(entry: LedgerEntry) -> str:
-    """Return whether the model reads a row, and how it comes back."""
+    """Return whether the model reads a row, how it reads a document, and how what left comes back."""
+    if entry.way in _WAYS:
+        return _WAYS[entry.way]
     if entry.is_on_disk and entry.state is EntryState.UNREAD:
         return "comes back with the next message"
     return f"{entry.state.value}, {_ON_DISK}" if entry.is_on_disk else entry.state.value
@@ -123,7 +131,7 @@ def tip_text(entry: LedgerEntry) -> str:
         title_text(entry),
         "" if entry.tokens is None else f"Takes {about}{_tokens(entry.tokens)}{nbytes}.",
         heat_text(entry),
-        _STATE_TIPS[entry.state],
+        _STATE_TIPS[entry.state] if entry.way is None else _WAY_TIPS.get(entry.way, ""),
         "Its keys and values are on disk, so it comes back without being read." if entry.is_on_disk else "",
         "Pinned: it stays when room is made." if entry.is_pinned else "",
     ]
