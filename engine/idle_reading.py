@@ -92,13 +92,11 @@ class IdleReader:
         """Do what `Engine.read_ahead` says of what was admitted.
 
         Raises:
-            AdmissionError: memory is short.
+            AdmissionError: memory is short, which is told at once.
         """
         self._require_ease()
         wanted = dataclasses.replace(admitted, prompt=admitted.prompt.said)
-        for event in self._followed(request, self._ahead(request, wanted, cancel), cancel):
-            yield event
-            self._require_ease()  # outside what forgets a conversation whose reading broke
+        return self._while_eased(self._followed(request, self._ahead(request, wanted, cancel), cancel))
 
     def _ahead(
         self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken
@@ -117,6 +115,12 @@ class IdleReader:
         self._press(context.cache, cancel)
         yield from self._read(request, context, wanted, cancel, admitted.answer_tokens)
         held.use(context.cache, len(pages & SequenceCache.pages_of([context.cache])))
+
+    def _while_eased(self, events: Iterator[GenerationEvent]) -> Iterator[GenerationEvent]:
+        """Yield events until memory is short; what was read then is whole, and stays."""
+        for event in events:
+            yield event
+            self._require_ease()
 
     def _require_ease(self) -> None:
         if self._guard is not None and self._guard.height >= TOO_SHORT:
