@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.reply_settings import ReplySettings
@@ -16,6 +13,7 @@ from ui.context_budget import ContextBudget
 from ui.context_use import ContextUse, context_note
 from ui.conversation_session import ConversationSession
 from ui.conversation_switcher import ConversationSwitcher
+from ui.document_controller import DocumentController
 from ui.engine_state import EngineState
 from ui.engine_thread import EngineThread
 from ui.next_reply import AS_SET, Once, reply_settings
@@ -45,6 +43,7 @@ class ChatController(QObject):
         switcher: opens another one, begins one, deletes one.
         stream: the reply that is being written.
         attachments: the documents beside the message that is being written.
+        documents: how they, and those that were sent, are read.
         counts: the tokens of texts.
         budget: adds them up.
         usage: what the engine holds of the open conversation.
@@ -82,7 +81,7 @@ class ChatController(QObject):
         self._refused = ""
         self.counts = TokenCounts(self)
         self.budget = ContextBudget(self.counts)
-        self.attachments = DraftAttachments(store, self.counts, self)
+        self.attachments = DraftAttachments(store, self)
         self.stream = ReplyStream(engine, self)
         self._unsaved = UnsavedReplies(store, self)
         self.session = ConversationSession(store, view, self.stream, self._unsaved, profile, self)
@@ -92,6 +91,18 @@ class ChatController(QObject):
         self.usage = OpenUsage(engine, self.session, self)
         self._check = SendCheck(
             engine, settings, profile, self.session, self.stream, self.attachments, self.budget, self.usage
+        )
+        self.documents = DocumentController(
+            store,
+            engine,
+            self.session,
+            self.attachments,
+            self.budget,
+            lambda: reply_settings(settings.value, profile.value),
+            notifications,
+            view,
+            composer,
+            self,
         )
         self._meter_timer = QTimer(self)
         self._meter_timer.setInterval(_METER_MS)
@@ -103,9 +114,6 @@ class ChatController(QObject):
             composer.refusal, self.session, profile, self._is_free, self._send_again, self._answer, self
         )
         self.refused.packed_weights_wanted.connect(self._load_packed)
-        self.attachments.failed.connect(
-            lambda error: notifications.error("A document could not be read", error)
-        )
         self.session.draft_unsaved.connect(
             lambda error: notifications.error("What you write could not be saved yet", error)
         )
@@ -123,11 +131,6 @@ class ChatController(QObject):
         engine.model_loaded.connect(self._on_model)
         engine.model_unloaded.connect(self._on_model)
         engine.state_changed.connect(self._on_engine_state)
-
-    def add_files(self, paths: Sequence[Path]) -> None:
-        """Read documents into the draft."""
-        self.attachments.add(paths)
-        self._composer.setFocus()
 
     def send(self, text: str, once: Once = AS_SET) -> None:
         """Send the text with its documents, or say why not; nothing is lost then."""
@@ -167,22 +170,19 @@ class ChatController(QObject):
         self.counts.counted.connect(self._refresh)
         self.usage.changed.connect(self._refresh)
         self.attachments.changed.connect(self._on_attachments)
+        self.documents.changed.connect(self._refresh)
+        self.documents.text_wanted.connect(self.text_wanted)
         view.regenerate_requested.connect(self._regenerate)
         view.edit_requested.connect(self._edit)
-        view.text_wanted.connect(self.text_wanted)
 
     def _connect_composer(self, composer: Composer) -> None:
         composer.submitted.connect(self.send)
         composer.stop_requested.connect(self.stream.stop)
-        composer.files_dropped.connect(self.add_files)
-        composer.long_text_pasted.connect(self.attachments.add_text)
         composer.text_edited.connect(self._on_text_edited)
-        composer.attachment_removed.connect(self.attachments.remove)
-        composer.encoding_changed.connect(self.attachments.set_encoding)
-        composer.text_wanted.connect(self.text_wanted)
 
     def _send(self, text: str, once: Once) -> None:
         ids = [attachment.id for attachment in self.attachments.attachments]
+        self.documents.reading.keep_ways()
         self.session.send(text, ids, self.reply_settings(once))
         self._composer.set_text("")
         self.attachments.taken()
@@ -204,9 +204,13 @@ class ChatController(QObject):
         """Answer again the question of a reply whose documents were not read to the end: the rest is read."""
         self._regenerate(message_id)
 
-    def _regenerate(self, message_id: int) -> None:
+    def answer_from_what_was_read(self, message_id: int) -> None:
+        """Answer again the question of such a reply, from the segments that were read; no more are read."""
+        self._regenerate(message_id, Once(reads_on=False))
+
+    def _regenerate(self, message_id: int, once: Once = AS_SET) -> None:
         if self._is_free():
-            self.session.regenerate(message_id, self.reply_settings())
+            self.session.regenerate(message_id, self.reply_settings(once))
 
     def _edit(self, message_id: int, text: str) -> None:
         if self._is_free():
@@ -292,7 +296,7 @@ class ChatController(QObject):
     def _refresh(self) -> None:
         """Bring the composer in line with everything that it depends on."""
         use = self._check.use(self.session.draft.strip())
-        self._composer.set_attachments(self.attachments.chips(self.budget.attachment_tokens))
+        self.documents.show(use)
         self._composer.set_token_count(use.text_tokens, use.attachment_tokens)
         notes = (context_note(use, self._profile.value), self._engine.background, self._waits_for)
         if use.read_tokens is not None or not self.session.is_streaming:  # what grows is always to be counted

@@ -118,12 +118,12 @@ class DocumentWork:
         except NotFoundError:
             return None
         ways = dict(ahead.ways)
-        drafts = [each for each in self._store.draft_attachments(ahead.conversation_id) if each.id in ways]
-        if len(drafts) < len(ways):
+        drafts = {each.id: each for each in self._store.draft_attachments(ahead.conversation_id)}
+        if not ways.keys() <= drafts.keys():
             return None
         path = [] if leaf_id is None else self._store.path(leaf_id)
         context = ConversationContext.of(path, self._store.ledger(ahead.conversation_id))
-        return context.changed(ahead.change).with_draft(drafts)
+        return context.changed(ahead.change).with_draft([drafts[key] for key in ways])
 
     def _follow(self, conversation_id: int, events: Iterator[GenerationEvent]) -> None:
         """Follow reading, and tell of it, also of what was there already."""

@@ -33,6 +33,7 @@ class EngineSignals(QObject):
         rebuild_progress(int, PrefillProgress): conversation id, and how far it is read again on request.
         document_progress(int, ReadAheadProgress): a conversation, and how far the documents of its next
             message are read before that is sent.
+        speed_changed(ReadingSpeed): how fast the loaded model reads and writes, as far as that is known now.
         background_changed(str): a few words on what is done between replies; empty when nothing is.
         guard_acted(GuardAction): memory was short and something was done, or taken back.
         failed(Failure): a request failed; the engine goes on.
@@ -55,6 +56,7 @@ class EngineSignals(QObject):
     rebuild_announced = Signal(int, int)
     rebuild_progress = Signal(int, object)
     document_progress = Signal(int, object)
+    speed_changed = Signal(object)
     background_changed = Signal(str)
     guard_acted = Signal(object)
     failed = Signal(object)

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, QThread, Signal
 
 from app.chat import ChatService
 from app.ledger.records import ContextChange
+from app.model_speeds import ModelSpeeds
 from app.paths import AppPaths
 from app.reply_settings import ReplySettings
 from app.settings import DEFAULT_KV
@@ -33,6 +34,7 @@ from ui.prefix_work import PrefixWork
 from ui.quiet_work import QuietWork
 from ui.reply_work import GatheredText, ReplyWork
 from ui.request_queue import Priority, Request, RequestQueue, Run
+from ui.speed_work import SpeedWork
 
 __all__ = ["EngineState", "EngineWorker", "Failure"]
 
@@ -78,6 +80,7 @@ class EngineWorker(QThread):
         self._replies: ReplyWork
         self._context: ContextWork
         self._documents: DocumentWork
+        self._speeds: SpeedWork
         self._models: ModelWork
         self._prefixes: PrefixWork
         self._quiet: QuietWork
@@ -173,7 +176,9 @@ class EngineWorker(QThread):
         self._models = ModelWork(self._engine, self._stored, self.told)
         self._prefixes = PrefixWork(self._engine, self._held, lambda: self.open_id)
         self._documents = DocumentWork(store, self._engine, self.told, self._held)
-        self._quiet = QuietWork(self._requests, self._prefixes, self._documents, self._context)
+        speeds = ModelSpeeds(self._engine, store)
+        self._speeds = SpeedWork(speeds, self._engine, self.told, lambda: self.wanted_kv)
+        self._quiet = QuietWork(self._requests, self._prefixes, self._speeds, self._documents, self._context)
         while (request := self._next()).run is not None:
             self._serve(request, request.run)
         self._models.end(self._leaving)
@@ -201,6 +206,7 @@ class EngineWorker(QThread):
             self.told.failed.emit(failure_of(error))
         finally:
             self._requests.done(request)
+            self._speeds.learn()
             if request.priority is Priority.BACKGROUND:
                 self._quiet.ended()
             else:
@@ -216,6 +222,7 @@ class EngineWorker(QThread):
             self._models.load(path, kv, max_context, anyway, cancel)
         finally:
             self._prefixes.loaded()
+            self._speeds.loaded()
             self.model_changed.emit(self._engine.loaded)
 
     def unload(self, cancel: CancelToken) -> None:

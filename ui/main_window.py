@@ -20,6 +20,7 @@ from ui.chat_controller import ChatController
 from ui.closing import Ending
 from ui.conversations.deletion import ConversationDeletion
 from ui.conversations.pane import ConversationPane
+from ui.documents.evidence import AnswerEvidence
 from ui.documents.reader import DocumentReader
 from ui.documents.side_pane import SidePane
 from ui.engine_notices import EngineNotices
@@ -42,6 +43,7 @@ from ui.profiles.menu import ProfileMenu
 from ui.stored_settings import StoredSettings
 from ui.theme import app_icon
 from ui.window_geometry import WindowGeometry
+from ui.window_title import WindowTitle
 
 _MIN_SIZE = QSize(440, 480)
 """Room for the conversation alone, with a refusal; the side panes fold away."""
@@ -109,11 +111,13 @@ class MainWindow(QMainWindow):
         self.reader = DocumentReader(
             store, self.chat, self.view, self.side, self.top_bar.right_toggle, notifications, self
         )
+        AnswerEvidence(store, self.chat, self.view)
+        WindowTitle(store, self.chat, self)
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
         EngineNotices(engine, notifications, self)
         self._splitter = QSplitter(Qt.Orientation.Horizontal)
         self._lay_out()
-        DropOverlay(self).dropped.connect(self.chat.add_files)
+        self.chat.documents.take_drops(DropOverlay(self))
         self._menus = build_menus(self, self._commands())
         self._connect()
         self._geometry = WindowGeometry(paths.home / "window.ini", self, self._splitter)
@@ -132,7 +136,7 @@ class MainWindow(QMainWindow):
         self.panels.watch.start()
         self.models.load_last()
         if files:
-            self.chat.add_files(files)
+            self.chat.documents.add_files(files)
 
     def activate(self, files: Sequence[Path]) -> None:
         """Come to the front for a second start, and attach its files."""
@@ -141,7 +145,7 @@ class MainWindow(QMainWindow):
         self.raise_()
         self.activateWindow()
         if files:
-            self.chat.add_files(files)
+            self.chat.documents.add_files(files)
 
     def end(self) -> None:
         """Close the window; while that is saving, leave at once."""
@@ -211,7 +215,6 @@ class MainWindow(QMainWindow):
         self.conversations.new_requested.connect(self.chat.switcher.new)
         self.deletion.changed.connect(self._refresh)
         self.chat.list_changed.connect(self.conversations.refresh)
-        self.chat.list_changed.connect(self._show_title)
         self.chat.opened.connect(self._on_opened)
         self.chat.changed.connect(self._refresh)
         self.composer.attach_requested.connect(self._attach)
@@ -259,12 +262,6 @@ class MainWindow(QMainWindow):
         conversation_id = self.chat.session.conversation_id
         assert conversation_id is not None
         self.conversations.set_current(conversation_id)
-        self._show_title()
-
-    def _show_title(self) -> None:
-        conversation_id = self.chat.session.conversation_id
-        if conversation_id is not None:
-            self.setWindowTitle(f"{self._store.conversation(conversation_id).title} – Octavo")
 
     def _on_engine_state(self, state: EngineState) -> None:
         if state is EngineState.LOADING:
@@ -279,7 +276,7 @@ class MainWindow(QMainWindow):
     def _attach(self) -> None:
         names, _ = QFileDialog.getOpenFileNames(self, "Attach documents", "", file_filter())
         if names:
-            self.chat.add_files([Path(name) for name in names])
+            self.chat.documents.add_files([Path(name) for name in names])
 
     def _search(self) -> None:
         self.top_bar.left_toggle.setChecked(True)

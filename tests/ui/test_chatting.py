@@ -55,13 +55,13 @@ def test_a_document_is_dropped_asked_about_answered_and_all_is_there_after_a_res
     drop(window, file)
     attachments = window.chat.attachments
     qtbot.waitUntil(lambda: len(attachments.attachments) == 1, timeout=WAIT_MS)
-    tokens = window.chat.budget.attachment_tokens
-    qtbot.waitUntil(lambda: "tokens" in attachments.chips(tokens)[0].detail, timeout=WAIT_MS)
+    reading = window.chat.documents.reading
+    qtbot.waitUntil(lambda: "tokens" in attachments.chips(reading)[0].detail, timeout=WAIT_MS)
     words = "Who built the lighthouse?"
     qtbot.waitUntil(lambda: window.chat._check.use(words).used_tokens is not None, timeout=WAIT_MS)
     announced_tokens = window.chat._check.use(words).used_tokens
     ask(window, qtbot, words)
-    assert window.composer.text == "" and attachments.chips(tokens) == []
+    assert window.composer.text == "" and attachments.chips(reading) == []
     wait_for_answer(window, qtbot)
 
     question, answer = window.chat.session.messages
@@ -191,7 +191,7 @@ def test_what_does_not_fit_the_context_is_refused_with_the_number_and_kept(
     window = desk.open_with_model(starter_gguf, SHORT)
     file = tmp_path / "long.txt"
     file.write_text(TEXT * 1000)
-    window.chat.add_files([file])
+    window.chat.documents.add_files([file])
     qtbot.waitUntil(lambda: window.chat._check.use("").surplus_tokens > 0, timeout=WAIT_MS)
     qtbot.keyClicks(window.composer.edit, "Summarize this.")
     qtbot.waitUntil(

@@ -38,8 +38,8 @@ def unnamed(root: QWidget) -> list[str]:
 
 
 def chips(window: MainWindow) -> list[tuple[str, ChipState]]:
-    tokens = window.chat.budget.attachment_tokens
-    return [(chip.title, chip.state) for chip in window.chat.attachments.chips(tokens)]
+    reading = window.chat.documents.reading
+    return [(chip.title, chip.state) for chip in window.chat.attachments.chips(reading)]
 
 
 def action(window: MainWindow, shortcut: str) -> QAction:
@@ -249,7 +249,7 @@ def test_a_document_that_cannot_be_read_says_why_on_its_chip(
     file.write_bytes(b"")
     drop(window, file)
     qtbot.waitUntil(lambda: chips(window) == [("empty.pdf", ChipState.FAILED)], timeout=WAIT_MS)
-    (chip,) = window.chat.attachments.chips(lambda attachment: None)
+    (chip,) = window.chat.attachments.chips(window.chat.documents.reading)
     assert chip.error is not None and "empty.pdf" in chip.error
     assert window.chat._check.refusal("") == "Write something first."
 
@@ -289,7 +289,7 @@ def test_another_encoding_reads_the_file_again(desk: Desk, qtbot: QtBot, tmp_pat
     after = attachments.attachments[0]
     assert after.id == before.id
     assert after.text != before.text
-    (chip,) = attachments.chips(lambda attachment: None)
+    (chip,) = attachments.chips(window.chat.documents.reading)
     assert chip.tip.startswith(f"{file}\n\nDies ist ein Brief ьber Цl")
     assert desk.store.draft_attachments(window.chat.session.conversation_id) == [after]
 
@@ -304,7 +304,7 @@ def test_a_text_that_cannot_be_read_again_stays_as_it_was(desk: Desk, qtbot: QtB
     attachments = window.chat.attachments
     attachments.set_encoding(attachments._open_drafts()[0].key, "cp1251")
     qtbot.waitUntil(lambda: not attachments.is_reading, timeout=WAIT_MS)
-    (chip,) = attachments.chips(lambda attachment: None)
+    (chip,) = attachments.chips(window.chat.documents.reading)
     assert (chip.state, chip.encoding) == (ChipState.READY, "utf-8")
     notice = window.centre.notification_bar.notice
     assert notice is not None and "was not found" in notice.message

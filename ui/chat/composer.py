@@ -9,6 +9,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QVBoxLayout, QWidget
 
 from ui.admission import RefusalPanel
+from ui.chat.asked_documents import AskedDocument, AskedDocuments
 from ui.chat.attachments import AttachmentChip
 from ui.chat.buttons import IconButton
 from ui.chat.composer_frame import ComposerFrame
@@ -86,6 +87,7 @@ class Composer(QWidget):
         self.edit = PromptEdit("Message", _MAX_LINES, self, max_pasted_chars=_MAX_PASTED_CHARS)
         self.edit.setPlaceholderText("Write a message, or drop a document here")
         self.edit.setFont(MarkdownStyle.current().font)
+        self._asked = AskedDocuments(self)
         self._documents = DocumentShelf(self)
         self._attach = IconButton("attach", "Attach documents", self)
         self._send = SendButton(self)
@@ -155,6 +157,13 @@ class Composer(QWidget):
             self._own_hint = ""
         self._update()
 
+    def set_asked_documents(self, documents: Sequence[AskedDocument]) -> None:
+        """Show the documents of the conversation that the next question is read against."""
+        self._asked.show_documents(documents)
+        if stops := self._asked.focus_stops:
+            chain_after(self.edit, stops)
+            chain_before(self.edit, [*stops, *self._documents.focus_stops])
+
     def set_token_count(self, text_tokens: int | None, attachment_tokens: int | None) -> None:
         """Show what the text and the documents cost; None while it is not known."""
         self._text_tokens, self._attachment_tokens = text_tokens, attachment_tokens
@@ -187,8 +196,9 @@ class Composer(QWidget):
         self.edit.focus_changed.connect(self.update)
         self._documents.removed.connect(self.attachment_removed)
         self._documents.encoding_chosen.connect(self.encoding_changed)
-        self._documents.way_chosen.connect(self.way_chosen)
-        self._documents.text_wanted.connect(self.text_wanted)
+        for documents in (self._documents, self._asked):
+            documents.way_chosen.connect(self.way_chosen)
+            documents.text_wanted.connect(self.text_wanted)
         self._documents.as_text_wanted.connect(self.as_text_wanted)
         self._attach.clicked.connect(self.attach_requested)
         self._send.clicked.connect(self._on_button)
@@ -221,6 +231,7 @@ class Composer(QWidget):
         self._column = QVBoxLayout(self)
         self._column.setSpacing(7)
         self._column.addWidget(self.refusal)
+        self._column.addWidget(self._asked)
         self._column.addWidget(self._frame)
         self._column.addLayout(below)
         self._column.addWidget(said)

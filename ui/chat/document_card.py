@@ -95,8 +95,8 @@ class DocumentCard(QFrame):
         words.addWidget(self._title)
         words.addWidget(self._detail)
         head.addLayout(words, 1)
-        for widget in (self._encoding, self._opener, self._remove):
-            head.addWidget(widget, 0, Qt.AlignmentFlag.AlignTop)
+        for button in (self._encoding, self._opener, self._remove):
+            head.addWidget(button, 0, Qt.AlignmentFlag.AlignTop)
         foot = QHBoxLayout()
         foot.setSpacing(6)
         foot.addWidget(self._status, 1)

@@ -54,7 +54,7 @@ def refused_urls(mime: QMimeData) -> list[str]:
 def data_from_mime(mime: QMimeData) -> FileData | None:
     """Return the content of a document in `mime` that comes without a file; None where there is none."""
     for form, suffix in _FILE_TYPES.items():
-        if mime.hasFormat(form) and (content := mime.data(form).data()):
+        if mime.hasFormat(form) and (content := bytes(mime.data(form).data())):
             return FileData(f"Dropped document{suffix}", content)
     return None
 

@@ -8,6 +8,7 @@ from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from app.documents.ways import DocumentWay
 from app.ledger.context import SpanState
 from app.store.records import Message
 from ui.chat.buttons import IconButton
@@ -46,6 +47,9 @@ class UserMessage(MessageWidget):
         self._bubble.view.drag_moved.connect(self.drag_moved)
         self._editor: MessageEditor | None = None
         self._documents = {each.id: SentDocument(each) for each in message.attachments}
+        for document in self._documents.values():
+            document.way_chosen.connect(self.way_chosen)
+            document.text_wanted.connect(self.text_wanted)
         self._edit = IconButton("edit", "Edit message", quiet=True)
         self._edit.clicked.connect(lambda: self.start_editing())
         self.action_bar.add(self._edit)
@@ -67,7 +71,14 @@ class UserMessage(MessageWidget):
     @property
     def focus_stops(self) -> list[QWidget]:  # noqa: D102
         editor = self._editor.focus_stops if self._editor is not None else []
-        return [*editor, *self._bubble.focus_stops, *self.action_bar.focus_stops, *self.versions.focus_stops]
+        documents = [stop for document in self._documents.values() for stop in document.focus_stops]
+        return [
+            *documents,
+            *editor,
+            *self._bubble.focus_stops,
+            *self.action_bar.focus_stops,
+            *self.versions.focus_stops,
+        ]
 
     def set_actions_enabled(self, is_enabled: bool) -> None:  # noqa: D102
         super().set_actions_enabled(is_enabled)
@@ -84,6 +95,11 @@ class UserMessage(MessageWidget):
     def show_documents(self, states: Mapping[int, SpanState]) -> None:  # noqa: D102
         for document_id, document in self._documents.items():
             document.show_state(states.get(document_id, SpanState.IN_CONTEXT))
+
+    def show_ways(self, ways: Mapping[int, DocumentWay]) -> None:
+        """Say of its documents, by their attachments' ids, how they are read."""
+        for document_id, document in self._documents.items():
+            document.show_way(ways.get(document_id))
 
     @property
     def unsent_edit(self) -> str | None:
