@@ -17,11 +17,13 @@ class Once:
         anyway: whether it may pass though it does not fit.
         overflow: what is done where the conversation is too long, None for what the profile says.
         looks_up_anyway: whether documents are looked up though the question is about all of them.
+        reads_on: whether segments of documents that were not read for the question are read first.
     """
 
     anyway: bool = False
     overflow: Overflow | None = None
     looks_up_anyway: bool = False
+    reads_on: bool = True
 
 
 AS_SET = Once()
@@ -41,5 +43,6 @@ def reply_settings(settings: Settings, profile: Profile, once: Once = AS_SET) ->
         profile.keep_ratio,
         once.anyway,
         once.looks_up_anyway,
+        once.reads_on,
         is_once=once != AS_SET,
     )

@@ -121,6 +121,10 @@ class Evidence:
         return {each.source.number: each for each in self.passages if each.source.number}
 
 
+NO_EVIDENCE = Evidence()
+"""Of an answer that has none."""
+
+
 def evidence_of(
     sources: Sequence[Source],
     readings: Sequence[tuple[Reading, Sequence[ReadSegment]]],

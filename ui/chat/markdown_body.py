@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from PySide6.QtCore import QPoint, QTimer, Signal
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -10,6 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from ui.chat.code_block import CodeBlock
 from ui.chat.text_view import TextView, kept_selection
 from ui.markdown.blocks import Block, BlockKind, BlockSplitter
+from ui.markdown.source_links import NO_SOURCES
 from ui.markdown.style import MarkdownStyle
 from ui.markdown.writer import MarkdownWriter
 
@@ -37,6 +39,7 @@ class MarkdownBody(QWidget):
         self._style_now = style
         self._splitter = BlockSplitter()
         self._segments: list[_Text | _Code] = []
+        self._sources = NO_SOURCES
         self._pause = QTimer(self)
         self._pause.setSingleShot(True)
         self._pause.timeout.connect(self._show_open_block)
@@ -69,6 +72,14 @@ class MarkdownBody(QWidget):
         for segment in self._segments:
             segment.apply_style(style)
 
+    def cite(self, sources: Mapping[int, str]) -> None:
+        """Make links of what cites a source, as `[3]`: their numbers, with what the links say."""
+        if sources != self._sources:
+            self._sources = sources
+            for segment in self._segments:
+                if isinstance(segment, _Text):
+                    segment.cite(sources)
+
     def _finish_block(self, block: Block) -> None:
         if block.kind is BlockKind.CODE:
             self._code_segment(block.indent).finish(block)
@@ -92,7 +103,7 @@ class MarkdownBody(QWidget):
         last = self._segments[-1] if self._segments else None
         if isinstance(last, _Text):
             return last
-        segment = _Text(self._style_now, self)
+        segment = _Text(self._style_now, self._sources, self)
         segment.view.link_activated.connect(self.link_activated)
         segment.view.drag_moved.connect(self.drag_moved)
         self._segments.append(segment)
@@ -121,10 +132,12 @@ class MarkdownBody(QWidget):
 class _Text:
     """Blocks that share one document, so that they can be selected together."""
 
-    def __init__(self, style: MarkdownStyle, parent: QWidget) -> None:
+    def __init__(self, style: MarkdownStyle, sources: Mapping[int, str], parent: QWidget) -> None:
         self.view = TextView("Message text", parent)
         self.view.apply_style(style)
-        self._writer = MarkdownWriter(self.view.document(), style)
+        self._style = style
+        self._sources = sources
+        self._writer = MarkdownWriter(self.view.document(), style, sources)
         self._finished: list[Block] = []
         self._open: Block | None = None
 
@@ -155,13 +168,20 @@ class _Text:
             self._open = None
             self._writer.rewind()
 
+    def cite(self, sources: Mapping[int, str]) -> None:
+        """Write everything again with links to `sources`."""
+        self._sources = sources
+        with kept_selection(self.view):
+            self.apply_style(self._style)
+
     def apply_style(self, style: MarkdownStyle) -> None:
         """Write everything again in `style`."""
+        self._style = style
         blocks, open_block = self._finished, self._open
         self._finished, self._open = [], None
         self.view.document().clear()
         self.view.apply_style(style)
-        self._writer = MarkdownWriter(self.view.document(), style)
+        self._writer = MarkdownWriter(self.view.document(), style, self._sources)
         for block in blocks:
             self.finish(block)
         if open_block is not None:

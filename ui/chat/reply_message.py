@@ -5,13 +5,16 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QProgressBar, QVBoxLayout, QWidget
 
+from app.reading.shown import Evidence
 from app.segments.progress import ReadingProgress
 from app.store.records import Message, MessageState
 from ui.chat.buttons import IconButton
+from ui.chat.evidence_panel import EvidencePanel
 from ui.chat.markdown_body import MarkdownBody
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reasoning import ReasoningFold, ReasoningSplitter
-from ui.chat.reply_status import prefill_text, state_text, stats_text
+from ui.chat.reply_status import prefill_text, source_tip, state_text, stats_text
+from ui.markdown.source_links import source_number
 from ui.markdown.style import MarkdownStyle
 from ui.plain_text import plain_label
 
@@ -24,9 +27,16 @@ class ReplyMessage(MessageWidget):
 
     Signals:
         regenerate_requested: another answer to the same question is wanted; this message's id.
+        passage_requested: a passage is to be shown: its attachment's id, its first character, the one behind
+            its last.
+        continue_requested: documents are to be read to the end for this question; this message's id.
+        answer_now_requested: an answer is wanted from what was read of them so far; this message's id.
     """
 
     regenerate_requested = Signal(int)
+    passage_requested = Signal(int, int, int)
+    continue_requested = Signal(int)
+    answer_now_requested = Signal(int)
 
     def __init__(self, message: Message, style: MarkdownStyle, parent: QWidget | None = None) -> None:
         super().__init__(message, style, parent)
@@ -37,6 +47,12 @@ class ReplyMessage(MessageWidget):
         self._body: MarkdownBody | None = None
         self._answer = ""
         self._waiting: WaitingLine | None = None
+        self._evidence = Evidence()
+        self._panel = EvidencePanel(self)
+        self._panel.passage_requested.connect(self.passage_requested)
+        self._panel.continue_requested.connect(lambda: self.continue_requested.emit(self.message.id))
+        self._panel.answer_now_requested.connect(lambda: self.answer_now_requested.emit(self.message.id))
+        self._panel.focus_stops_changed.connect(self._on_focus_stops)
         self._state = plain_label(wraps=True)
         self._stats = plain_label(wraps=True)
         self._stats.setProperty("kind", "faint")
@@ -54,6 +70,7 @@ class ReplyMessage(MessageWidget):
         self._column.setContentsMargins(0, 0, 0, 0)
         self._column.setSpacing(4)
         self._column.addWidget(self._state)
+        self._column.addWidget(self._panel)
         self._column.addWidget(self._footer)
         self._show(message)
 
@@ -61,7 +78,8 @@ class ReplyMessage(MessageWidget):
     def focus_stops(self) -> list[QWidget]:  # noqa: D102
         reasoning = self._reasoning.focus_stops if self._reasoning is not None else []
         body = self._body.focus_stops if self._body is not None else []
-        return [*reasoning, *body, *self.versions.focus_stops, *self.action_bar.focus_stops]
+        below = [*self.versions.focus_stops, *self.action_bar.focus_stops]
+        return [*reasoning, *body, *self._panel.focus_stops, *below]
 
     def message_text(self) -> str:
         """Return the answer; what the model thought before it can be copied where it is shown."""
@@ -70,12 +88,20 @@ class ReplyMessage(MessageWidget):
     def set_actions_enabled(self, is_enabled: bool) -> None:  # noqa: D102
         super().set_actions_enabled(is_enabled)
         self._regenerate.setEnabled(is_enabled)
+        self._panel.set_actions_enabled(is_enabled)
 
     def apply_style(self, style: MarkdownStyle) -> None:  # noqa: D102
         super().apply_style(style)
         for part in (self._reasoning, self._body):
             if part is not None:
                 part.apply_style(style)
+        self._panel.restyle()
+
+    def show_evidence(self, evidence: Evidence) -> None:
+        """Show the sources of the answer and what was read for it, and make links of what cites them."""
+        self._evidence = evidence
+        self._panel.show_evidence(evidence)
+        self._cite()
 
     def begin_stream(self) -> None:
         """Wait for text."""
@@ -139,7 +165,7 @@ class ReplyMessage(MessageWidget):
             self._body.append(answer)
 
     def _place(self, part: QWidget, body: MarkdownBody, row: int) -> None:
-        body.link_activated.connect(self.link_activated)
+        body.link_activated.connect(self._on_link)
         body.drag_moved.connect(self.drag_moved)
         self._column.insertWidget(row, part)
         part.show()
@@ -151,6 +177,21 @@ class ReplyMessage(MessageWidget):
             self._reasoning.set_running(False)
         if self._body is not None:
             self._body.finish()
+        self._cite()
+
+    def _cite(self) -> None:
+        """Let `[3]` open the third source."""
+        if self._body is not None:
+            passages = self._evidence.by_number
+            self._body.cite({number: source_tip(passage) for number, passage in passages.items()})
+
+    def _on_link(self, address: str) -> None:
+        number = source_number(address)
+        if number is None:
+            self.link_activated.emit(address)
+        elif number in self._evidence.by_number:
+            source = self._evidence.by_number[number].source
+            self.passage_requested.emit(source.attachment_id, source.start, source.stop)
 
     def _on_focus_stops(self) -> None:
         self.focus_stops_changed.emit(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.reading.shown import ShownPassage
 from app.segments.progress import ReadingProgress
 from app.store.records import Message, MessageState
 from engine.events import GenerationStats, PrefillProgress, StopReason
@@ -39,6 +40,12 @@ def stats_text(stats: GenerationStats) -> str:
 def _summary_part(stats: GenerationStats) -> str:
     """Return what of the time to the first token went into summaries of old turns, if any did."""
     return f" (summary {stats.summary_s:.1f} s)" if stats.summary_s else ""
+
+
+def source_tip(passage: ShownPassage) -> str:
+    """Return what is said of a source that an answer names by its number: its place, and its first words."""
+    place = ", ".join(filter(None, (passage.title, passage.place.words)))
+    return f"{place}\n{passage.words}"
 
 
 def state_text(message: Message) -> str:

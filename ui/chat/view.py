@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
+from app.documents.ways import DocumentWay
 from app.ledger.context import SpanState
 from app.ledger.left_out import LeftOutRun
+from app.reading.shown import NO_EVIDENCE, Evidence
 from app.segments.progress import ReadingProgress
 from app.store.records import Message, Role
 from ui.chat.context_line import ContextLine
@@ -70,6 +72,8 @@ class ChatView(QWidget):
         self._runs: dict[int | None, LeftOutRun] = {}
         self._lines: dict[str, ContextLine] = {}
         self._documents: Mapping[int, SpanState] = {}
+        self._ways: Mapping[int, DocumentWay] = {}
+        self._evidence: Mapping[int, Evidence] = {}
         self.scroller = ConversationScroller(self._earlier, self)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
@@ -102,6 +106,24 @@ class ChatView(QWidget):
         for widget in self._widgets:
             widget.show_documents(documents)
         self._draw_lines()
+
+    def show_evidence(self, evidence: Mapping[int, Evidence]) -> None:
+        """Show what stands under answers, by their ids; nothing under the others.
+
+        Holds for messages that are shown later, too.
+        """
+        self._evidence = evidence
+        for widget in self._widgets:
+            if isinstance(widget, ReplyMessage):
+                widget.show_evidence(evidence.get(widget.message.id, NO_EVIDENCE))
+
+    def show_ways(self, ways: Mapping[int, DocumentWay]) -> None:
+        """Say of documents, by their attachments' ids, how they are read; of messages shown later, too."""
+        if ways != self._ways:
+            self._ways = ways
+            for widget in self._widgets:
+                if isinstance(widget, UserMessage):
+                    widget.show_ways(ways)
 
     def _make_line(self, run: LeftOutRun) -> ContextLine:
         line = ContextLine(run)
@@ -177,9 +199,14 @@ class ChatView(QWidget):
             widget.way_chosen.connect(self.way_chosen)
             widget.text_wanted.connect(self.text_wanted)
             widget.show_documents(self._documents)
+            widget.show_ways(self._ways)
         else:
             widget = ReplyMessage(message, self._style_now)
             widget.regenerate_requested.connect(self.regenerate_requested)
+            widget.passage_requested.connect(self.passage_requested)
+            widget.continue_requested.connect(self.continue_requested)
+            widget.answer_now_requested.connect(self.answer_now_requested)
+            widget.show_evidence(self._evidence.get(message.id, NO_EVIDENCE))
         widget.sibling_requested.connect(self._ask_sibling)
         widget.link_activated.connect(self.link_activated)
         widget.focus_stops_changed.connect(self._order_focus)

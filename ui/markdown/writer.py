@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from PySide6.QtGui import (
     QBrush,
@@ -23,6 +23,7 @@ from PySide6.QtGui import (
 )
 
 from ui.markdown.document import parse_markdown
+from ui.markdown.source_links import NO_SOURCES, cited_pieces, source_address
 from ui.markdown.style import PARAGRAPH_GAP, MarkdownStyle
 from ui.plain_text import plain_tip
 
@@ -42,12 +43,19 @@ class MarkdownWriter:
     no colours of the theme, no borders on tables, and would show images.
     """
 
-    def __init__(self, document: QTextDocument, style: MarkdownStyle) -> None:
+    def __init__(
+        self, document: QTextDocument, style: MarkdownStyle, sources: Mapping[int, str] = NO_SOURCES
+    ) -> None:
+        """Write to the end of a document; what cites one of the `sources`, as `[3]`, becomes a link.
+
+        Their numbers are given with what the link says when it is pointed at.
+        """
         self._cursor = QTextCursor(document)
         self._cursor.movePosition(QTextCursor.MoveOperation.End)
         if document.isEmpty():
             self._cursor.setBlockFormat(_gap_format())
         self._style = style
+        self._sources = sources
         self._lists: dict[int, QTextList] = {}
         self._level = 0
         self.mark()
@@ -182,7 +190,16 @@ class MarkdownWriter:
             target.setBackground(self._style.code_background)
         if source.anchorHref():
             self._make_link(target, source.anchorHref())
-        self._cursor.insertText(fragment.text(), target)
+        is_text = not source.anchorHref() and not source.fontFixedPitch()
+        self._write_text(fragment.text(), target, self._sources if is_text else NO_SOURCES)
+
+    def _write_text(self, text: str, target: QTextCharFormat, sources: Mapping[int, str]) -> None:
+        """Write text, with links where it cites one of the sources."""
+        for piece, number in cited_pieces(text, sources):
+            form = QTextCharFormat(target)
+            if number is not None:
+                self._make_link(form, source_address(number), sources[number])
+            self._cursor.insertText(piece, form)
 
     def _write_image(self, source: QTextCharFormat, base: QTextCharFormat) -> None:
         address = source.toImageFormat().name()
@@ -191,10 +208,10 @@ class MarkdownWriter:
         self._make_link(target, address)
         self._cursor.insertText(text, target)
 
-    def _make_link(self, target: QTextCharFormat, address: str) -> None:
+    def _make_link(self, target: QTextCharFormat, address: str, tip: str = "") -> None:
         target.setAnchor(True)
         target.setAnchorHref(address)
-        target.setToolTip(plain_tip(address))
+        target.setToolTip(plain_tip(tip or address))
         target.setForeground(self._style.link)
         target.setFontUnderline(True)
 

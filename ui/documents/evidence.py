@@ -1,0 +1,72 @@
+"""What stands under the answers of the open conversation: sources, and what was read for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from PySide6.QtCore import QObject
+
+from app.documents.places import Places
+from app.reading.records import Reading, Source
+from app.reading.shown import DocumentText, Evidence, evidence_of
+from app.store.conversations import ConversationStore
+from app.store.records import Attachment, Role
+from ui.chat.view import ChatView
+from ui.chat_controller import ChatController
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """What evidence is made of; while it stays the same, so does the evidence."""
+
+    sources: tuple[Source, ...]
+    readings: tuple[Reading, ...]
+
+
+class AnswerEvidence(QObject):
+    """Shows stored rows under the answers, so that it is the same after a restart; reads on from there."""
+
+    def __init__(self, store: ConversationStore, chat: ChatController, view: ChatView) -> None:
+        super().__init__(chat)
+        self._store = store
+        self._chat = chat
+        self._view = view
+        self._made: dict[int, tuple[_Basis, Evidence]] = {}
+        self._documents: dict[int, DocumentText] = {}
+        chat.session.context_changed.connect(self._show)
+        chat.session.path_changed.connect(self._show)
+        view.continue_requested.connect(chat.continue_reading)
+        view.answer_now_requested.connect(chat.answer_from_what_was_read)
+
+    def _show(self) -> None:
+        """Make what is new, and have it shown."""
+        messages, readings = self._chat.session.messages, self._chat.session.context.rows.readings
+        attachments = {each.id: each for message in messages for each in message.attachments}
+        made: dict[int, tuple[_Basis, Evidence]] = {}
+        for message in messages:
+            of_question = tuple(each for each in readings if each.message_id == message.parent_id)
+            basis = _Basis(message.sources, of_question)
+            if message.role is Role.ASSISTANT and (basis.sources or basis.readings):
+                former = self._made.get(message.id)
+                if former is None or former[0] != basis:
+                    former = basis, self._evidence(basis, attachments)
+                made[message.id] = former
+        self._made = made
+        self._documents = {key: each for key, each in self._documents.items() if key in attachments}
+        self._view.show_evidence({message_id: evidence for message_id, (_, evidence) in made.items()})
+
+    def _evidence(self, basis: _Basis, attachments: dict[int, Attachment]) -> Evidence:
+        named = {each.attachment_id for each in basis.sources}
+        named |= {each.attachment_id for each in basis.readings}
+        documents = {key: self._document(attachments[key]) for key in named if key in attachments}
+        segments = [(each, self._store.reading_segments(each.id)) for each in basis.readings]
+        return evidence_of(basis.sources, segments, documents)
+
+    def _document(self, attachment: Attachment) -> DocumentText:
+        """Return a document with its places, which are found once."""
+        known = self._documents.get(attachment.id)
+        if known is None:
+            places = Places.of(attachment.text, attachment.kind, attachment.page_starts)
+            known = DocumentText(attachment.title, attachment.text, places)
+            self._documents[attachment.id] = known
+        return known
