@@ -46,8 +46,8 @@ class LedgerEntry:
         number: of a turn, from 1; 0 for others.
         state: whether the model reads it.
         is_pinned: whether it always stays.
-        tokens: its tokens, without those of `parts`; of a question with those of what was read for it; None where
-            that is not known.
+        tokens: its tokens, without those of `parts`, but with those of what was read for a question; None
+            where that is not known.
         is_about: whether `tokens` were counted from its words, without what the model's template adds.
         nbytes: its share of the bytes of the keys and values; None where the engine does not hold it.
         heat: its share of the attention, 0 to 1; None where that is not known.
