@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
 from app.lookup.words import Vocabulary, content_terms, is_unspaced, pairs_of
 
-_LEAST_STEM, _CUT_SHARE = 4, 0.25
+_LEAST_STEM, _CUT_SHARE = 4, 0.3
 """Words are found in other forms too, by their first letters: so many at least, and all but this share."""
+_NAME_CUT = 1
+"""So many letters are cut off a name: another name often begins alike."""
+_CAPITALISING = ("de",)
+"""Languages that write other words than names with a capital as well."""
 _CAPITALISED = re.compile(r"(?<=[\w,;:)] )[^\W\d_]\w*")
 
 
@@ -34,20 +39,19 @@ def terms_of_question(question: str, vocabulary: Vocabulary) -> list[Term]:
         for match in _CAPITALISED.finditer(question)
         if not match.group().islower() and match.group() != match.group().lower()
     }
+    in_full = frozenset() if vocabulary.name in _CAPITALISING else names
     found: dict[str, Term] = {}
     for word in content_terms(question, vocabulary):
         for piece in pairs_of(word) if is_unspaced(word) else [word]:
-            found.setdefault(piece, _term(piece, piece in names or any(map(str.isdigit, piece))))
+            is_name = piece in names or any(map(str.isdigit, piece))
+            found.setdefault(piece, Term(f'"{piece}"', _forms(piece, piece in in_full), is_name))
     return list(found.values())
 
 
-def _term(word: str, is_name: bool) -> Term:
-    exact = f'"{word}"'
+def _forms(word: str, is_name: bool) -> str:
     if is_unspaced(word):
-        return Term(
-            exact if len(word) > 1 else f"{exact} *", exact if len(word) > 1 else f"{exact} *", is_name
-        )
+        return f'"{word}"' if len(word) > 1 else f'"{word}" *'
     if not word.isalpha() or len(word) < _LEAST_STEM:
-        return Term(exact, exact, is_name)
-    stem = word[: max(_LEAST_STEM, len(word) - int(_CUT_SHARE * len(word)))]
-    return Term(exact, f'"{stem}" *', is_name)
+        return f'"{word}"'
+    num_cut = _NAME_CUT if is_name else math.ceil(_CUT_SHARE * len(word))
+    return f'"{word[: max(_LEAST_STEM, len(word) - num_cut)]}" *'
