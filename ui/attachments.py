@@ -255,5 +255,9 @@ class DraftAttachments(QObject):
             self._tell_soon()
 
     def _tell_soon(self) -> None:
-        if not self._telling.isActive():  # else it would never be told while more comes
+        """Tell that something changed: at once where nothing more is read, else soon."""
+        if not self.is_reading:
+            self._telling.stop()
+            self.changed.emit()
+        elif not self._telling.isActive():  # else it would never be told while more comes
             self._telling.start()

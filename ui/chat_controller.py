@@ -157,7 +157,7 @@ class ChatController(QObject):
 
     def shut_down(self) -> None:
         """Stop what runs beside the engine."""
-        self.attachments.stop()
+        self.documents.stop()
         self.counts.stop()
 
     def _connect_session(self, view: ChatView) -> None:

@@ -57,8 +57,8 @@ class DocumentController(QObject):
         self._drafts = drafts
         self._view = view
         self._composer = composer
-        sizes = DocumentSizes(budget, self)
-        self.reading = DocumentReading(store, engine, session, drafts, sizes, settings, self)
+        self._sizes = DocumentSizes(budget, self)
+        self.reading = DocumentReading(store, engine, session, drafts, self._sizes, settings, self)
         self.reading.changed.connect(self.changed)
         drafts.failed.connect(lambda error: notifications.error("A document could not be read", error))
         drafts.folder_attached.connect(lambda words: notifications.info("A folder was attached", words))
@@ -102,6 +102,11 @@ class DocumentController(QObject):
             ]
         )
         self._view.show_ways(self._ways())
+
+    def stop(self) -> None:
+        """Stop what is being extracted or counted."""
+        self._drafts.stop()
+        self._sizes.stop()
 
     def _ways(self) -> dict[int, DocumentWay]:
         """Return the ways of the documents of the path, by the attachment's id."""

@@ -60,6 +60,12 @@ class DocumentSizes(QObject):
             return None
         return DocumentSize(attachment.num_pages, words, tokens)
 
+    def stop(self) -> None:
+        """Give up what is being counted."""
+        for job in self._jobs.values():
+            job.cancel()
+        self._jobs.clear()
+
     def _count(self, key: _Text, text: str) -> None:
         def work(_cancel: CancelToken, _report: Report) -> int:
             return num_words(text)
@@ -69,6 +75,6 @@ class DocumentSizes(QObject):
         job.start()
 
     def _on_words(self, key: _Text, words: int) -> None:
-        self._words[key] = words
-        self._jobs.pop(key, None)
-        self.changed.emit()
+        if self._jobs.pop(key, None) is not None:
+            self._words[key] = words
+            self.changed.emit()

@@ -300,14 +300,14 @@ def test_a_text_that_cannot_be_read_again_stays_as_it_was(desk: Desk, qtbot: QtB
     file.write_text(TEXT)
     drop(window, file)
     qtbot.waitUntil(lambda: [state for _, state in chips(window)] == [ChipState.READY], timeout=WAIT_MS)
-    file.unlink()
+    file.write_bytes(b"")
     attachments = window.chat.attachments
     attachments.set_encoding(attachments._open_drafts()[0].key, "cp1251")
     qtbot.waitUntil(lambda: not attachments.is_reading, timeout=WAIT_MS)
     (chip,) = attachments.chips(window.chat.documents.reading)
     assert (chip.state, chip.encoding) == (ChipState.READY, "utf-8")
     notice = window.centre.notification_bar.notice
-    assert notice is not None and "was not found" in notice.message
+    assert notice is not None and "is empty" in notice.message
 
 
 def test_a_document_that_is_read_while_another_conversation_is_open_lands_where_it_was_dropped(
