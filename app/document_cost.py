@@ -128,6 +128,13 @@ class DocumentCost:
         return next(each for each in self.ways if each.way is way)
 
 
+def in_segments_s(num_segments: int, document_tokens: int, speed: ReadingSpeed) -> float | None:
+    """Return about how many seconds it takes to note what segments say; None while that is not known."""
+    prompt_tokens = document_tokens // max(1, num_segments) + INSTRUCTION_TOKENS
+    reading_s, writing_s = speed.reading_s(prompt_tokens), speed.writing_s(NOTE_TOKENS, prompt_tokens)
+    return None if reading_s is None or writing_s is None else num_segments * (reading_s + writing_s)
+
+
 def document_costs(
     sizes: Sequence[DocumentSize],
     chosen: Sequence[DocumentWay | None],
@@ -144,7 +151,7 @@ def document_costs(
         model: what reads them.
         mode: what is sensible for those that do not fit whole.
     """
-    is_whole = _read_whole(sizes, chosen, room)
+    is_whole = read_whole([each.num_tokens for each in sizes], chosen, room)
     whole = [each.num_tokens if whole else 0 for each, whole in zip(sizes, is_whole, strict=True)]
     costs = list[DocumentCost]()
     left_s = float(MOST_AUTO_S)
@@ -160,18 +167,19 @@ def document_costs(
     return tuple(costs)
 
 
-def _read_whole(
-    sizes: Sequence[DocumentSize], chosen: Sequence[DocumentWay | None], room: ReadingRoom
-) -> list[bool]:
-    """Return which documents are read whole: those chosen, then the smallest for as long as there is room."""
+def read_whole(tokens: Sequence[int], chosen: Sequence[DocumentWay | None], room: ReadingRoom) -> list[bool]:
+    """Return which of some documents are read whole: those chosen, and the smallest as far as they fit.
+
+    Where others are read by another way, room is kept for what is read of them.
+    """
     is_whole = [way is DocumentWay.WHOLE for way in chosen]
     free = [index for index, way in enumerate(chosen) if way is None]
-    taken = sum(sizes[index].num_tokens for index, whole in enumerate(is_whole) if whole)
-    all_fit = taken + sum(sizes[index].num_tokens for index in free) <= room.whole_tokens
-    if not all_fit or len(free) + sum(is_whole) < len(sizes):
+    taken = sum(tokens[index] for index, whole in enumerate(is_whole) if whole)
+    all_fit = taken + sum(tokens[index] for index in free) <= room.whole_tokens
+    if not all_fit or len(free) + sum(is_whole) < len(tokens):
         taken += reading_room_tokens(room.limit_tokens)
-    for index in sorted(free, key=lambda index: sizes[index].num_tokens):
-        taken += sizes[index].num_tokens
+    for index in sorted(free, key=lambda index: tokens[index]):
+        taken += tokens[index]
         is_whole[index] = taken <= room.whole_tokens
     return is_whole
 

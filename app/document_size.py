@@ -37,10 +37,21 @@ def num_words(text: str) -> int:
     return sum(1 for _ in _WORD.finditer(text))
 
 
+def stretches(text: str) -> tuple[str, ...]:
+    """Return what is counted of a text: all of it, of a long one some stretches from all of it."""
+    if len(text) <= _COUNTED_CHARS:
+        return (text,)
+    apart = len(text) // _NUM_SAMPLES
+    return tuple(text[start : start + _SAMPLE_CHARS] for start in range(0, apart * _NUM_SAMPLES, apart))
+
+
+def scaled(num_tokens: int, text: str) -> int:
+    """Return about how many tokens a text has whose `stretches` have so many."""
+    if len(text) <= _COUNTED_CHARS:
+        return num_tokens
+    return num_tokens * len(text) // (_SAMPLE_CHARS * _NUM_SAMPLES)
+
+
 def about_tokens(text: str, count: Callable[[str], int]) -> int:
     """Return about how many tokens a text has: of a long one, some stretches are counted."""
-    if len(text) <= _COUNTED_CHARS:
-        return count(text)
-    apart = len(text) // _NUM_SAMPLES
-    samples = [text[start : start + _SAMPLE_CHARS] for start in range(0, apart * _NUM_SAMPLES, apart)]
-    return sum(map(count, samples)) * len(text) // (_SAMPLE_CHARS * _NUM_SAMPLES)
+    return scaled(sum(map(count, stretches(text))), text)

@@ -111,7 +111,14 @@ class ChatController(QObject):
         self._connect_composer(composer)
         self.counts.failed.connect(lambda error: notifications.error("Tokens could not be counted", error))
         self.refused = RefusedMessage(
-            composer.refusal, self.session, profile, self._is_free, self._send_again, self._answer, self
+            composer.refusal,
+            self.session,
+            profile,
+            self._is_free,
+            self._send_again,
+            self._answer,
+            self.documents.reading.choose,
+            self,
         )
         self.refused.packed_weights_wanted.connect(self._load_packed)
         self.session.draft_unsaved.connect(
@@ -124,7 +131,7 @@ class ChatController(QObject):
         profile.changed.connect(self._refresh)
         engine.reply_unsaved.connect(self._unsaved.add)
         engine.reply_refused.connect(self.refused.show_unanswered)
-        engine.reply_finished.connect(lambda message: self.refused.take_speed(message.stats))
+        engine.speed_changed.connect(self.refused.take_speed)
         engine.ledger_changed.connect(self.session.follow_ledger)
         engine.background_changed.connect(self._refresh)
         self.session.settle_wanted.connect(self._settle)

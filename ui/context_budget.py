@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 
-from app.document_prompt import document_text
+from app.document_cost import ReadingRoom, read_whole
+from app.documents.ways import DocumentWay
 from app.ledger.context import ConversationContext
-from app.ledger.planning import ContextRoom
+from app.ledger.planning import ContextRoom, unread_documents
+from app.ledger.records import attachment_key
 from app.ledger.run import Run, run_text
 from app.ledger.trimming import TokenMeasure, TrimPlan, plan_trim, release_order
 from app.profiles import DocumentMode, Overflow
 from app.reply_settings import ReplySettings, system_message
 from app.store.records import Attachment
+from engine.admission import reading_room_tokens
 from engine.context_usage import ContextUsage
 from engine.requests import LoadedModel, PromptSize
 from ui.context_counts import Asked, ContextCounts, ContextSize
 from ui.context_use import UNKNOWN, ContextUse
+from ui.document_counts import DocumentCounts
 from ui.token_counts import TokenCounts
 
 _RELEASING = (Overflow.SUMMARIZE, Overflow.DROP)
+_NOT_WHOLE = (DocumentWay.SEGMENTS, DocumentWay.LOOK_UP)
 _STEP_TOKENS = 16
 """A trim is planned anew when the question has grown by so much."""
 
@@ -27,12 +32,12 @@ class ContextBudget:
     """Adds up the tokens of a conversation, of the text being written and of its documents."""
 
     def __init__(self, counts: TokenCounts) -> None:
-        self._counts = counts
+        self._counts = DocumentCounts(counts)
         self._contexts: tuple[LoadedModel, ContextCounts] | None = None
 
     def attachment_tokens(self, attachment: Attachment) -> int | None:
-        """Return the tokens of one document as the model reads it."""
-        return self._counts.count(document_text(attachment.title, attachment.text))
+        """Return the tokens of one document when the model reads it whole."""
+        return self._counts.document(attachment)
 
     def size(
         self,
@@ -87,6 +92,7 @@ class ContextEstimate:
         whole: what that takes.
         settings: how it is answered.
         loaded: the model.
+        whole_documents: the documents of the question that are read whole.
     """
 
     def __init__(
@@ -103,15 +109,16 @@ class ContextEstimate:
         self.context = contexts.context
         self._system_tokens = contexts.of_messages(system_message(settings.system_prompt))
         self._question_tokens = contexts.question_tokens(text)
-        self._has_parts = settings.document_mode is DocumentMode.SEGMENTS
         self._fitting_tokens = loaded.plan_at(settings.kv).fitting_tokens
         most = settings.max_context
         self._limit_tokens = self._fitting_tokens if most is None else min(self._fitting_tokens, most)
+        self.whole_documents: tuple[Attachment, ...] = ()
+        self.whole_documents = self._read_whole()
         size = contexts.size(loaded, settings.system_prompt, usage)
         is_about = size.is_about or contexts.asked.has_question
-        self.whole = dataclasses.replace(
-            self._use(self.context), history_tokens=size.tokens, is_about=is_about
-        )
+        waiting = self._open_tokens(drafts=False)
+        history = None if size.tokens is None or waiting is None else size.tokens + waiting
+        self.whole = dataclasses.replace(self._use(self.context), history_tokens=history, is_about=is_about)
 
     @property
     def is_due(self) -> bool:
@@ -121,7 +128,8 @@ class ContextEstimate:
     def room(self, context: ConversationContext) -> ContextRoom:
         """Return the room that there is for a context."""
         size = PromptSize(self._prompt_tokens(context), self._limit_tokens, self._fitting_tokens)
-        return ContextRoom.of(size, self.loaded.info.context_tokens, self.settings)
+        reading = reading_room_tokens(self._limit_tokens) if self._to_read(context) else 0
+        return ContextRoom.of(size, self.loaded.info.context_tokens, self.settings, reading)
 
     def plan(self, context: ConversationContext, room: ContextRoom, *, summarizes: bool) -> TrimPlan | None:
         """Return what brings a context down to what is kept; None where nothing may be released.
@@ -130,13 +138,17 @@ class ContextEstimate:
         """
         if context is not self.context:
             return self._plan(context, room, summarizes)
-        key = self.settings, (self._question_tokens or 0) // _STEP_TOKENS, summarizes
+        key = *self._plan_key, self.whole_documents, summarizes
         return self._contexts.plan(key, lambda: self._plan(context, room, summarizes))
+
+    @property
+    def _plan_key(self) -> tuple[ReplySettings, int]:
+        return self.settings, (self._question_tokens or 0) // _STEP_TOKENS
 
     def _plan(self, context: ConversationContext, room: ContextRoom, summarizes: bool) -> TrimPlan | None:
         return plan_trim(
             context,
-            release_order(context, last=self._with_documents(context)),
+            release_order(context),
             TokenMeasure(self._prompt_tokens, self._run_tokens, self._contexts.about),
             room.kept_tokens,
             summarizes=summarizes,
@@ -157,24 +169,99 @@ class ContextEstimate:
     def _use(self, context: ConversationContext) -> ContextUse:
         """Return the parts of what a context takes, None for those of which not all is counted."""
         counted, asked = self._contexts.of(context), self._contexts.asked
-        text, documents = self._question_tokens, self._contexts.attachment_tokens()
+        text, documents = self._question_tokens, self._open_tokens(drafts=True)
+        waiting = self._open_tokens(drafts=False)
         around = self._around(context, 0)
         own = around - self._around(context, 1) if asked.has_question else 0
+        named = sum(map(self._contexts.placeholder_tokens, self._named_drafts))
         history = None
-        if documents is not None:
-            history = self._system_tokens.tokens + counted.tokens + around - own - documents
+        if waiting is not None:
+            history = self._system_tokens.tokens + counted.tokens + around - own - named + waiting
         return ContextUse(
             history,
             text,
-            documents,
+            None if documents is None else documents + named,
             own,
             self._limit_tokens,
             self._fitting_tokens,
             self.loaded.info.context_tokens,
-            document_tokens=counted.document_tokens if self._has_parts else 0,
+            reading_tokens=self._reading_tokens(context),
             has_turns=bool(asked.context.turns),
             has_unanswered=bool(asked.context.turns) and asked.context.turns[-1].is_pending,
         )
+
+    # Documents.
+
+    @property
+    def whole_tokens(self) -> int | None:
+        """Tokens of the question's documents that are read whole, None while not all are counted."""
+        tokens = [self._contexts.document_tokens(each) for each in self.whole_documents]
+        return None if None in tokens else sum(each or 0 for each in tokens)
+
+    def _read_whole(self) -> tuple[Attachment, ...]:
+        """Return the documents of the question that are read whole: as chosen, else as far as they fit.
+
+        Where not all is counted, all of them.
+        """
+        documents = self._contexts.open_documents
+        tokens = [self._contexts.document_tokens(each) for each in documents]
+        if self.settings.document_mode is DocumentMode.WHOLE or None in tokens or not documents:
+            return documents
+        chosen = [self.context.way(attachment_key(each.id)) for each in documents]
+        counted = [each or 0 for each in tokens]
+        room = ReadingRoom(self._limit_tokens, self._prompt_tokens(self.context))
+        if sum(counted) > room.whole_tokens and self.settings.overflow in _RELEASING:
+            room = dataclasses.replace(room, other_tokens=self._least_tokens())
+        is_whole = read_whole(counted, chosen, room)
+        return tuple(each for each, whole in zip(documents, is_whole, strict=True) if whole)
+
+    def _least_tokens(self) -> int:
+        """Return what the prompt has beside the documents once all has left it that may."""
+        room = dataclasses.replace(self.room(self.context), kept_tokens=0, due_tokens=0, prepare_tokens=0)
+        summarizes = self.settings.overflow is Overflow.SUMMARIZE
+        plan = self._contexts.plan(
+            (*self._plan_key, "least"), lambda: self._plan(self.context, room, summarizes)
+        )
+        return self._prompt_tokens(self.context) if plan is None else plan.num_tokens
+
+    def _open_tokens(self, *, drafts: bool | None = None) -> int | None:
+        """Return the tokens of the question's documents as they are read, None while not all are counted.
+
+        Args:
+            drafts: only those of the message that is written, or only others; None for all.
+        """
+        total = 0
+        for each in self._contexts.open_documents:
+            if drafts is not None and drafts is not (each in self._contexts.asked.attachments):
+                continue
+            tokens: int | None = self._contexts.placeholder_tokens(each)
+            if each in self.whole_documents:
+                tokens = self._contexts.document_tokens(each)
+            if tokens is None:
+                return None
+            total += tokens
+        return total
+
+    @property
+    def _named_drafts(self) -> list[Attachment]:
+        """The documents of the message that is written for which another way than whole is chosen."""
+        asked = self._contexts.asked.attachments
+        return [each for each in asked if self.context.way(attachment_key(each.id)) in _NOT_WHOLE]
+
+    def _to_read(self, context: ConversationContext) -> list[Attachment]:
+        """Return the documents that will be read in segments, or looked up, for the question."""
+        open_ones = [each for each in self._contexts.open_documents if each not in self.whole_documents]
+        return [*unread_documents(context), *open_ones]
+
+    def _reading_tokens(self, context: ConversationContext) -> int:
+        documents = self._to_read(context)
+        if not documents:
+            return 0
+        tokens = [self._contexts.document_tokens(each) for each in documents]
+        most = reading_room_tokens(self._limit_tokens)
+        return most if None in tokens else min(most, sum(each or 0 for each in tokens))
+
+    # Prompts.
 
     def _around(self, context: ConversationContext, fewer: int) -> int:
         """Return what the template puts around the messages of a context, the last few left away."""
@@ -185,18 +272,8 @@ class ContextEstimate:
         """Return about how many tokens a context has that must be read whole."""
         counted = self._contexts.of(context)
         own = self._system_tokens.tokens + self._around(context, 0) + (self._question_tokens or 0)
-        return own + counted.tokens - (counted.document_tokens if self._has_parts else 0)
+        return own + counted.tokens + (self._open_tokens() or 0)
 
     def _run_tokens(self, context: ConversationContext, run: Run) -> int:
         text = run_text(context, run)
         return self._contexts.of_messages(text.messages[text.first :]).tokens
-
-    def _with_documents(self, context: ConversationContext) -> set[int]:
-        """Return the turns whose documents are read in parts: they take little, and go last."""
-        if not self._has_parts:
-            return set()
-        return {
-            index
-            for index, turn in enumerate(context.turns)
-            if any(message.attachments for message in turn.messages)
-        }

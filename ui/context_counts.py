@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from app.document_prompt import document_text
+from app.document_prompt import placeholder_passage
 from app.ledger.context import ConversationContext
-from app.ledger.records import message_key
+from app.ledger.records import ContextChange, ItemMark, attachment_key, message_key
 from app.ledger.trimming import TrimPlan
 from app.reply_settings import system_message
 from app.store.records import Attachment, Message, MessageState, Role
 from engine.context_usage import ContextUsage
-from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
 from engine.requests import LoadedModel
-from ui.token_counts import TokenCounts
+from ui.document_counts import DocumentCounts
 
 _QUESTION_ID = 0
 """The id of what is being written; the store's are positive."""
@@ -81,12 +80,10 @@ class Counted:
 
     Attributes:
         tokens: of all texts; what is not counted yet is guessed.
-        document_tokens: those of the documents among them.
         is_exact: whether all was counted.
     """
 
     tokens: int
-    document_tokens: int
     is_exact: bool
 
 
@@ -106,14 +103,22 @@ class ContextSize:
 class ContextCounts:
     """Counts the contexts that a conversation may have; what is known is not counted again.
 
+    Documents of the question that are read whole, or may be, are counted for themselves: such a text may be
+    long, and only their tokens decide whether they are read so.
+
     Attributes:
         asked: what it was made for, whatever is written.
-        context: what the model reads, the question included.
+        context: what the model reads, the question included, without those documents.
+        open_documents: these.
     """
 
-    def __init__(self, counts: TokenCounts, asked: Asked) -> None:
+    def __init__(self, counts: DocumentCounts, asked: Asked) -> None:
         self.asked = asked
-        self.context = asked.with_question
+        whole = asked.with_question
+        self.open_documents = _open_documents(whole)
+        self.context = _without(whole, self.open_documents)
+        self._waiting = _open_documents(asked.context)
+        self._history = _without(asked.context, self._waiting)
         self._counts = counts
         self._size: tuple[tuple[LoadedModel, str, ContextUsage | None], ContextSize] | None = None
         self._plans: dict[Hashable, TrimPlan | None] = {}
@@ -133,15 +138,13 @@ class ContextCounts:
 
     def of_messages(self, messages: tuple[ChatMessage, ...]) -> Counted:
         """Return the tokens of some messages."""
-        tokens = document_tokens = 0
+        tokens = 0
         is_exact = True
         for piece in (piece for message in messages for piece in _pieces(message)):
-            counted = self._counts.count(piece.text)
+            counted = self._counts.text(piece.text)
             is_exact &= counted is not None
-            about = len(piece.text) // _CHARACTERS_PER_TOKEN if counted is None else counted
-            tokens += about
-            document_tokens += about if piece.is_document else 0
-        return Counted(tokens, document_tokens, is_exact)
+            tokens += len(piece.text) // _CHARACTERS_PER_TOKEN if counted is None else counted
+        return Counted(tokens, is_exact)
 
     def size(self, loaded: LoadedModel, system_prompt: str, usage: ContextUsage | None) -> ContextSize:
         """Return what the conversation so far takes: what is held as it is held, the rest counted.
@@ -159,7 +162,7 @@ class ContextCounts:
         return self._size[1]
 
     def _sized(self, loaded: LoadedModel, system_prompt: str, usage: ContextUsage | None) -> ContextSize:
-        messages = self.asked.context.messages
+        messages = self._history.messages
         if usage is None:
             counted = self.of_messages((*system_message(system_prompt), *messages))
             around = loaded.template.around(len(messages), bool(system_prompt.strip()))
@@ -180,7 +183,7 @@ class ContextCounts:
         """Return what is not held of a message; what left and is on disk comes back as it was."""
         back = {span.key: span.num_tokens for span in usage.released}
         pieces = [piece for piece in _pieces(message) if piece.key not in held and piece.text]
-        counts = [back.get(piece.key, self._counts.count(piece.text)) for piece in pieces]
+        counts = [back.get(piece.key, self._counts.text(piece.text)) for piece in pieces]
         if None in counts:
             return ContextSize(None, True)
         is_about = not back.keys() >= {piece.key for piece in pieces}
@@ -200,17 +203,20 @@ class ContextCounts:
 
     def about(self, text: str) -> int:
         """Return the tokens of a text, a guess until they are counted."""
-        counted = self._counts.count(text)
+        counted = self._counts.text(text)
         return len(text) // _CHARACTERS_PER_TOKEN if counted is None else counted
 
     def question_tokens(self, text: str) -> int | None:
         """Return the tokens of the words of a question, None while they are not counted."""
-        return self._counts.count(text)
+        return self._counts.text(text)
 
-    def attachment_tokens(self) -> int | None:
-        """Return the tokens of the question's documents, None while they are not counted."""
-        counts = [self._counts.count(document_text(each.title, each.text)) for each in self.asked.attachments]
-        return None if None in counts else sum(count or 0 for count in counts)
+    def document_tokens(self, document: Attachment) -> int | None:
+        """Return the tokens of a document that is read whole, None while they are not counted."""
+        return self._counts.document(document)
+
+    def placeholder_tokens(self, document: Attachment) -> int:
+        """Return the tokens of the line that stands for a document which is not read whole."""
+        return self.about(placeholder_passage(document.title, document.num_pages, "").text)
 
 
 @dataclass(frozen=True)
@@ -219,7 +225,26 @@ class _Piece:
 
     key: str
     text: str
-    is_document: bool = False
+
+
+def _open_documents(context: ConversationContext) -> tuple[Attachment, ...]:
+    """Return the documents of the question that waits that are read whole, or may be."""
+    if context.ways.question_id is None:
+        return ()
+    return tuple(
+        each
+        for each in context.path[-1].attachments
+        if context.ways.is_whole(key := attachment_key(each.id)) and context.ways.is_available(key)
+    )
+
+
+def _without(context: ConversationContext, documents: Sequence[Attachment]) -> ConversationContext:
+    """Return a context as if these documents were left out."""
+    if not documents:
+        return context
+    keys = [attachment_key(each.id) for each in documents]
+    marks = [context.rows.marks.get(key, ItemMark(key)) for key in keys]
+    return context.changed(ContextChange(tuple(replace(mark, is_dropped=True) for mark in marks)))
 
 
 def _pieces(message: ChatMessage) -> Iterator[_Piece]:
@@ -231,7 +256,7 @@ def _pieces(message: ChatMessage) -> Iterator[_Piece]:
     for each in message.documents:
         if each.start > end:
             yield _Piece(each.key, message.content[end : each.start])
-        yield _Piece(each.key, message.content[each.start : each.stop], each.kind is SpanKind.DOCUMENT)
+        yield _Piece(each.key, message.content[each.start : each.stop])
         end = each.stop
     if message.key != message_key(_QUESTION_ID):
         yield _Piece(message.key, message.content[end:])

@@ -21,8 +21,7 @@ class ContextUse:
         fitting_tokens: what model and memory hold, whatever the limit that was set; None without a model.
         model_tokens: what the model was made for; None without one.
         released_turns: turns that are summarized or left out first, so that the rest fits.
-        document_tokens: documents, those of the conversation so far included, that are read in parts where
-            they do not fit whole; 0 where they have to.
+        reading_tokens: what will be read of documents in segments or by looking up, at most.
         has_turns: whether anything was said in the conversation before.
         is_about: whether some of it was counted by its words, and is not held as it is.
         has_unanswered: whether the last message of the conversation still waits for its answer.
@@ -36,38 +35,31 @@ class ContextUse:
     fitting_tokens: int | None = None
     model_tokens: int | None = None
     released_turns: int = 0
-    document_tokens: int = 0
+    reading_tokens: int = 0
     has_turns: bool = True
     is_about: bool = True
     has_unanswered: bool = False
 
     @property
     def used_tokens(self) -> int | None:
-        """Tokens of everything together."""
+        """Tokens of everything together that is there to be read."""
         parts = (self.history_tokens, self.text_tokens, self.attachment_tokens, self.template_tokens)
         return None if None in parts else sum(part or 0 for part in parts)
 
     @property
     def surplus_tokens(self) -> int:
         """Tokens by which it does not fit, the least room for an answer counted; 0 when it fits."""
-        if self.read_tokens is None or self.limit_tokens is None:
+        if self.used_tokens is None or self.limit_tokens is None:
             return 0
-        return max(0, self.read_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
-
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether documents are read in parts, as not all fits whole."""
-        used, limit = self.used_tokens, self.limit_tokens
-        if used is None or limit is None:
-            return False
-        return self.document_tokens > 0 and used + MIN_ANSWER_TOKENS > limit
+        return max(0, self.used_tokens + MIN_ANSWER_TOKENS - self.limit_tokens)
 
     @property
     def read_tokens(self) -> int | None:
-        """Tokens of everything that has to be read whole."""
-        if self.used_tokens is None or not self.is_in_parts:
-            return self.used_tokens
-        return self.used_tokens - self.document_tokens
+        """Tokens of everything that the model will read, as far as there is room for it."""
+        used, limit = self.used_tokens, self.limit_tokens
+        if used is None or limit is None:
+            return used
+        return used + max(0, min(self.reading_tokens, limit - used - MIN_ANSWER_TOKENS))
 
 
 UNKNOWN = ContextUse(None, None, None, None, None)
@@ -86,8 +78,6 @@ def context_note(use: ContextUse, profile: Profile) -> str:
             notes.append(f"Counted with {turns} {what}.")
         else:
             notes.append(f"{turns} will be {what}{' first' if what == 'summarized' else ''}.")
-    if use.is_in_parts:
-        notes.append("Documents that do not fit whole are read in parts.")
     wanted, fitting = profile.max_context, use.fitting_tokens
     if wanted is not None and fitting is not None and fitting < min(wanted, use.model_tokens or wanted):
         notes.append(f"Of the limit of {wanted:,} tokens, {fitting:,} fit into memory.")

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from PySide6.QtCore import QObject, Signal
 
-from app.profiles import DocumentMode, Overflow
+from app.document_cost import in_segments_s
+from app.documents.ways import DocumentWay
+from app.duration_words import duration_words
+from app.ledger.records import attachment_id
+from app.profiles import Overflow
+from app.reading_speed import ReadingSpeed
 from engine.admission import (
     AdmissionError,
     Choice,
     DropTurns,
     InSegments,
     LongerContext,
+    LookUp,
     LowerPrecision,
     PackedWeights,
+    ReadWhole,
     ShorterContext,
     SmallerModel,
     SummarizeTurns,
 )
-from engine.events import GenerationStats
 from ui.admission import RefusalPanel, confirm_anyway, risk_words
 from ui.conversation_session import ConversationSession
 from ui.engine_state import EngineState
 from ui.next_reply import AS_SET, Once
 from ui.profiles.current import CurrentProfile
-from ui.reading_time import duration_words, reading_s
 
 _TITLE = "The message does not fit"
 _EDITABLE = "It can be edited in the chat."
@@ -66,10 +71,12 @@ class RefusedMessage(QObject):
         is_free: Callable[[], bool],
         send: Callable[[Once], None],
         answer: Callable[[int, Once], None],
+        choose_way: Callable[[int, DocumentWay], None],
         parent: QObject | None = None,
     ) -> None:
         """Make one that sends what is written with `send`, and answers a message by `answer`.
 
+        `choose_way` has an attachment, by its id, read by a way.
         `is_free` tells whether the engine can do either now, and says so where it cannot.
         """
         super().__init__(parent)
@@ -79,11 +86,12 @@ class RefusedMessage(QObject):
         self._is_free = is_free
         self._send = send
         self._answer = answer
+        self._choose_way = choose_way
         self._refused: dict[int, _Refused] = {}
         self._on_panel: _Refused | None = None
         self._waits_for_load: tuple[int, _Refused] | None = None
         self._is_loading = False
-        self._speed: GenerationStats | None = None
+        self._speed = ReadingSpeed()
         panel.chosen.connect(self._on_choice)
         panel.again.connect(self._on_again)
         panel.anyway.connect(self._on_anyway)
@@ -138,30 +146,27 @@ class RefusedMessage(QObject):
         if conversation_id == self._session.conversation_id:
             self.refresh()
 
-    def take_speed(self, stats: GenerationStats | None) -> None:
-        """Remember how fast a reply was read, for what reading in parts will take."""
-        if stats is not None and stats.prefill_tps > 0:
-            self._speed = stats
+    def take_speed(self, speed: ReadingSpeed) -> None:
+        """Remember how fast the model is, for what reading in segments will take."""
+        self._speed = speed
 
     def _for_panel(self, refused: _Refused) -> AdmissionError:
-        """Leave out reading in segments where documents are read so already; say else how long that takes.
-
-        Of a message that was sent, say that it can be edited.
-        """
+        """Say how long reading in segments takes; of a message that was sent, that it can be edited."""
         error = refused.error
-        is_done = self._profile.value.document_mode is DocumentMode.SEGMENTS
         segments = [choice for choice in error.choices if isinstance(choice, InSegments)]
-        seconds = reading_s(segments[0], self._speed) if segments and not is_done else None
+        seconds = None
+        if segments:
+            seconds = in_segments_s(segments[0].num_segments, segments[0].document_tokens, self._speed)
         sentences = (
             str(error),
-            f"To read it in parts takes {duration_words(seconds)}." if seconds else "",
+            "" if seconds is None else f"To read it in segments takes {duration_words(seconds)}.",
             "" if refused.leaf_id is None else _EDITABLE,
         )
         return AdmissionError(
             " ".join(filter(None, sentences)),
             needed_nbytes=error.needed_nbytes,
             available_nbytes=error.available_nbytes,
-            choices=tuple(each for each in error.choices if not is_done or each not in segments),
+            choices=error.choices,
             can_override=error.can_override,
             limit_nbytes=error.limit_nbytes,
         )
@@ -204,9 +209,18 @@ class RefusedMessage(QObject):
                 self._profile.update(kv=kv)
             case LongerContext(most) | ShorterContext(most):
                 self._profile.update(max_context=most)
-            case InSegments():
-                self._profile.update(document_mode=DocumentMode.SEGMENTS)
+            case InSegments(keys=keys):
+                self._read_by(keys, DocumentWay.SEGMENTS)
+            case ReadWhole(keys=keys):
+                self._read_by(keys, DocumentWay.WHOLE)
+            case LookUp(keys):
+                self._read_by(keys, DocumentWay.LOOK_UP)
+                return Once(looks_up_anyway=True)
         return AS_SET
+
+    def _read_by(self, keys: Sequence[str], way: DocumentWay) -> None:
+        for key in keys:
+            self._choose_way(attachment_id(key), way)
 
     def _on_again(self) -> None:
         refused = self._shown

@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 from app.ledger.asking import due_refusal, turn_choices
 from app.ledger.context import ConversationContext
-from app.profiles import DocumentMode, Overflow
+from app.ledger.records import attachment_key
+from app.profiles import Overflow
 from app.reply_settings import ReplySettings
 from engine.admission import (
+    LEAST_SEGMENT_TOKENS,
     AdmissionError,
     Choice,
     InSegments,
+    LookUp,
     longer_context,
     num_segments,
 )
@@ -108,12 +111,12 @@ class SendCheck:
 
     def _surplus_refusal(self, text: str, use: ContextUse, estimate: ContextEstimate) -> AdmissionError:
         settings, loaded = estimate.settings, estimate.loaded
-        needed = (use.read_tokens or 0) + MIN_ANSWER_TOKENS
+        needed = (use.used_tokens or 0) + MIN_ANSWER_TOKENS
         plan = loaded.plan_at(settings.kv)
         fits = needed <= plan.fitting_tokens  # a longer context is all that it takes
         is_memory = not fits and needed <= min(loaded.info.context_tokens, settings.max_context or needed)
         limit = limit_of_plan(loaded, settings.kv) if is_memory else None
-        choices = tuple(self._choices(text, use, estimate))
+        choices = tuple(self._choices(use, estimate))
         return AdmissionError(
             surplus_sentence(
                 use,
@@ -129,15 +132,16 @@ class SendCheck:
             limit_nbytes=limit,
         )
 
-    def _choices(self, text: str, use: ContextUse, estimate: ContextEstimate) -> Iterator[Choice]:
+    def _choices(self, use: ContextUse, estimate: ContextEstimate) -> Iterator[Choice]:
         """Yield what would fit, the mildest first."""
-        settings = estimate.settings
-        yield from self._more_room((use.read_tokens or 0) + MIN_ANSWER_TOKENS, settings, estimate.loaded)
+        used = use.used_tokens or 0
+        yield from self._more_room(used + MIN_ANSWER_TOKENS, estimate.settings, estimate.loaded)
+        documents, tokens = estimate.whole_documents, estimate.whole_tokens or 0
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
-        segments = num_segments(use.attachment_tokens or 0, own, use.limit_tokens or 0)
-        in_parts = self._use(text, dataclasses.replace(settings, document_mode=DocumentMode.SEGMENTS))
-        if segments and not in_parts.surplus_tokens:
-            yield InSegments(segments, use.attachment_tokens or 0)
+        segments = num_segments(tokens, own, use.limit_tokens or 0)
+        if documents and segments and use.surplus_tokens + LEAST_SEGMENT_TOKENS <= tokens:
+            keys = tuple(attachment_key(each.id) for each in documents)
+            yield from (InSegments(segments, tokens, keys), LookUp(keys))
         yield from turn_choices(estimate, estimate.context)
 
     def _more_room(self, needed_tokens: int, settings: ReplySettings, loaded: LoadedModel) -> list[Choice]:

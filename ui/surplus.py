@@ -49,7 +49,7 @@ def surplus_sentence(
 
 
 def _size(use: ContextUse, limit_tokens: int, memory: str) -> str:
-    read = use.read_tokens or 0
+    read = use.used_tokens or 0
     if memory:
         return f"it has {read:,} token{'' if read == 1 else 's'}, and {limit_tokens:,} fit"
     if read <= limit_tokens:

@@ -44,6 +44,11 @@ class TokenCounts(QObject):
         """Whether there is a tokenizer to count with."""
         return self._counter is not None
 
+    @property
+    def counter(self) -> TokenCounter | None:
+        """What counts, None without a model."""
+        return self._counter
+
     def set_counter(self, counter: TokenCounter | None) -> None:
         """Count with the tokenizer of another model; None forgets everything."""
         self._counter = counter

@@ -12,6 +12,7 @@ from app.ledger.summary_request import SummaryRequest
 from app.ledger.trimming import Order, TokenMeasure, TrimPlan, plan_trim, release_order
 from app.profiles import Overflow
 from app.reply_settings import ReplySettings, system_message
+from app.store.records import Attachment
 from engine.admission import reading_room_tokens
 from engine.engine import Engine, LoadedModel
 from engine.errors import ModelError
@@ -128,7 +129,7 @@ class TrimPlanner:
 
     def _reading_tokens(self, context: ConversationContext, size: PromptSize) -> int:
         """Return the room for what is still to be read of documents."""
-        return reading_room_tokens(size.limit_tokens) if has_unread_documents(context) else 0
+        return reading_room_tokens(size.limit_tokens) if unread_documents(context) else 0
 
     def plan(
         self, context: ConversationContext, room: ContextRoom, *, summarizes: bool, growth_tokens: int = 0
@@ -199,10 +200,10 @@ class TrimPlanner:
         return self.count(text.messages[-1].content[document.start : document.stop])
 
 
-def has_unread_documents(context: ConversationContext) -> bool:
-    """Return whether any document is still to be read, in segments or by looking up, for the question."""
+def unread_documents(context: ConversationContext) -> tuple[Attachment, ...]:
+    """Return the documents that are still to be read in segments, or looked up, for the question."""
     question = context.ways.question_id
     if question is None:
-        return False
+        return ()
     read = {each.attachment_id for each in context.ways.readings(question)}
-    return any(document.id not in read for document, _ in context.documents_to_read())
+    return tuple(document for document, _ in context.documents_to_read() if document.id not in read)

@@ -25,6 +25,11 @@ def attachment_key(attachment_id: int) -> str:
     return f"a{attachment_id}"
 
 
+def attachment_id(key: str) -> int:
+    """Return the attachment that has a key."""
+    return int(key.removeprefix("a"))
+
+
 def summary_key(summary_id: int) -> str:
     """Return the key of a summary."""
     return f"s{summary_id}"

@@ -12,6 +12,7 @@ from app.document_cost import (
     ReadingModel,
     ReadingRoom,
     document_costs,
+    in_segments_s,
 )
 from app.document_size import DocumentSize
 from app.documents.ways import DocumentWay
@@ -154,6 +155,11 @@ def test_the_minutes_are_those_of_all_documents_together(loaded: LoadedModel) ->
 
     assert alone.sensible is DocumentWay.SEGMENTS
     assert [each.sensible for each in together] == [DocumentWay.SEGMENTS, DocumentWay.LOOK_UP]
+
+
+def test_segments_take_their_reading_and_a_note_on_each() -> None:
+    assert in_segments_s(4, 20_000, FAST) == pytest.approx(20 + 4 * (0.13 + 1.0), rel=0.05)
+    assert in_segments_s(4, 20_000, ReadingSpeed()) is None
 
 
 @given(st.lists(st.integers(1, 6000), min_size=1, max_size=6), st.integers(600, 8192))

@@ -67,7 +67,7 @@ def test_only_what_helps_is_proposed(tokens: tuple[int, ...], words: str) -> Non
             PackedWeights(10_000),
             "Shorten the message, load the model again with packed weights or start a new conversation.",
         ),
-        (InSegments(2), "Shorten the message, read documents in parts or start a new conversation."),
+        (InSegments(2), "Shorten the message, read documents in segments or start a new conversation."),
         (None, "Shorten the message or start a new conversation."),
     ],
 )
@@ -150,11 +150,10 @@ def test_turns_that_the_profile_leaves_out_are_called_so() -> None:
     assert context_note(released, dropping).startswith("2 old turns will be left out.")
 
 
-def test_documents_that_may_be_read_in_parts_are_no_surplus_and_are_not_counted_then() -> None:
-    fits = ContextUse(100, 10, 5_000, 0, LIMIT, LIMIT, document_tokens=5_000)
-    assert (fits.is_in_parts, fits.read_tokens, fits.surplus_tokens) == (False, 5_110, 0)
-    long = ContextUse(100, 10, 9_000, 0, LIMIT, LIMIT, document_tokens=9_000)
-    assert (long.is_in_parts, long.read_tokens, long.surplus_tokens) == (True, 110, 0)
-    assert context_note(long, BUILT_IN[1]) == "Documents that do not fit whole are read in parts."
-    still_long = ContextUse(9_000, 10, 9_000, 0, LIMIT, LIMIT, document_tokens=9_000)
-    assert still_long.surplus_tokens == 9_010 + MIN_ANSWER_TOKENS - LIMIT
+def test_what_will_be_read_of_documents_is_counted_as_far_as_there_is_room_and_is_no_surplus() -> None:
+    roomy = ContextUse(100, 10, 30, 0, LIMIT, LIMIT, reading_tokens=2_000)
+    assert (roomy.used_tokens, roomy.read_tokens, roomy.surplus_tokens) == (140, 2_140, 0)
+    tight = ContextUse(8_000, 10, 30, 0, LIMIT, LIMIT, reading_tokens=2_000)
+    assert (tight.read_tokens, tight.surplus_tokens) == (LIMIT - MIN_ANSWER_TOKENS, 0)
+    too_long = ContextUse(9_000, 10, 30, 0, LIMIT, LIMIT, reading_tokens=2_000)
+    assert (too_long.read_tokens, too_long.surplus_tokens) == (9_040, 9_040 + MIN_ANSWER_TOKENS - LIMIT)

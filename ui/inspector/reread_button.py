@@ -5,9 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QProgressBar, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
+from app.duration_words import short_duration
 from ui.live_precision import Reread
 from ui.plain_text import plain_label
-from ui.reading_time import short_duration
 
 
 class RereadButton(QWidget):

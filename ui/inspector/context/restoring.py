@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from app.duration_words import short_duration
 from app.ledger.planning import ContextRoom
 from app.profiles import Overflow
 from engine.reply_admission import MIN_ANSWER_TOKENS
-from ui.reading_time import short_duration
 
 _AGAIN = {
     Overflow.SUMMARIZE: "old turns are summarized again",
