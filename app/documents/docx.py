@@ -1,4 +1,4 @@
-"""DOCX as Markdown: headings, numbered paragraphs, lists, tables, notes and text boxes.
+"""DOCX as Markdown: headings, numbered paragraphs, lists, tables, notes, links and text boxes.
 
 The parts are read from the file's own XML, which also gives content controls, tracked insertions, notes and
 numbers, and leaves pictures where they are.
@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from app.documents import markup
 from app.documents.archive import DUBLIN_CORE_TITLE, Archive
 from app.documents.cleaning import tidy_text
 from app.documents.docx_numbering import BULLET, WORD, Numbering
+from app.documents.docx_styles import Style, as_number, paragraph_style, read_styles
 from app.documents.extracted import Extracted
+from app.documents.page_marks import is_page_mark, page_mark, without_page_marks
 from app.documents.source import Source
 
 _Blocks = list[tuple[str, bool]]
 
 _RELATIONSHIP = "{http://schemas.openxmlformats.org/package/2006/relationships}Relationship"
+_RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
+_NUM_PAGES = "{http://schemas.openxmlformats.org/officeDocument/2006/extended-properties}Pages"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _NOT_TEXT = frozenset(
     ("pPr", "rPr", "del", "moveFrom", "instrText", "delText", "sdtPr", "sdtEndPr", "tblPr", "Fallback")
@@ -40,33 +43,35 @@ def read_docx(source: Source) -> Extracted:
         if body is None:
             raise ValueError("a document without a body")
         writer = _Writer(
-            styles=_styles(_part(archive, main, "/styles")),
+            styles=read_styles(_part(archive, main, "/styles")),
             numbering=Numbering(_part(archive, main, "/numbering")),
+            links=_links(archive, main),
             notes={kind: _notes(_part(archive, main, f"/{kind}s"), kind) for kind in ("footnote", "endnote")},
         )
         properties = archive.read_xml_or_none(
             _related(archive, "", "/core-properties") or "docProps/core.xml"
         )
+        num_pages = _num_pages(archive)
     text = tidy_text(markup.join_blocks([*writer.blocks(body), *writer.cited_notes()]))
-    return Extracted(text, None if properties is None else properties.findtext(DUBLIN_CORE_TITLE))
-
-
-@dataclass(frozen=True)
-class _Style:
-    """What a paragraph style says about its paragraphs; None where it leaves it to `parent`."""
-
-    parent: str | None
-    heading: int | None
-    list_id: str | None
-    list_level: int | None
+    text, page_starts = without_page_marks(text)
+    title = None if properties is None else properties.findtext(DUBLIN_CORE_TITLE)
+    if len(page_starts) != num_pages:
+        return Extracted(text, title)  # Word did not lay it out anew when it was last saved
+    return Extracted(text, title, num_pages, page_starts=page_starts)
 
 
 class _Writer:
     """Turns the content of a document into blocks of Markdown, each with whether it belongs to a list."""
 
     def __init__(
-        self, styles: dict[str, _Style], numbering: Numbering, notes: dict[str, dict[str, Any]]
+        self,
+        styles: dict[str, Style],
+        numbering: Numbering,
+        links: dict[str, str],
+        notes: dict[str, dict[str, Any]],
     ) -> None:
+        self._links = links
+        self.num_page_breaks = 0
         self._styles = styles
         self._numbering = numbering
         self._notes = notes
@@ -103,14 +108,16 @@ class _Writer:
         # A paragraph without text is not shown, but Word counts it where it is numbered.
         label = self._numbering.label(list_id, level) if list_id else None
         blocks: _Blocks = []
-        if text and heading:
+        if is_page_mark(text):
+            blocks.append((text, False))
+        elif text and heading:
             numbered = f"{label} {text}" if label and label != BULLET else text
             blocks.append((markup.heading(" ".join(numbered.split()), heading), False))
         elif text and label is not None:
             indent = "  " * level
             blocks.append((f"{indent}{label} {text}".replace("\n", f"\n{indent}  "), True))
         elif text:
-            blocks.append((text, False))
+            blocks.append((markup.literal(text), False))
         for box in boxes:
             blocks += self.blocks(box)
         return blocks
@@ -129,6 +136,15 @@ class _Writer:
                 pieces.append(_FIXED_TEXT[name])
             elif name in _NOTES:
                 pieces.append(self._cite(_NOTES[name], child.get(f"{WORD}id", "")))
+            elif name == "lastRenderedPageBreak":
+                self.num_page_breaks += 1
+                pieces.append(page_mark(self.num_page_breaks + 1))
+            elif name == "hyperlink":
+                words: list[str] = []
+                self._collect(child, words, boxes)
+                pieces.append(
+                    markup.link("".join(words), self._links.get(child.get(_RELATIONSHIP_ID, ""), ""))
+                )
             elif name == "r" and _is_raised(child):
                 raised: list[str] = []
                 self._collect(child, raised, boxes)
@@ -145,7 +161,7 @@ class _Writer:
 
     def _format(self, paragraph: Any) -> tuple[int | None, str | None, int]:
         """Return a paragraph's heading level, its list and its level in that, from itself and its style."""
-        own = _style(paragraph.find(f"{WORD}pPr"), "")
+        own = paragraph_style(paragraph.find(f"{WORD}pPr"), "")
         heading, list_id, level = own.heading, own.list_id, own.list_level
         style = self._styles.get(own.parent or "")
         seen: set[int] = set()
@@ -174,9 +190,26 @@ class _Writer:
             is_covered = covered is not None and covered.get(f"{WORD}val") != "restart"
             texts.append("" if is_covered else " ".join(block.strip() for block, _ in self.blocks(cell)))
             span = cell.find(f"{WORD}tcPr/{WORD}gridSpan")
-            num_columns = _number(None if span is None else span.get(f"{WORD}val")) or 1
+            num_columns = as_number(None if span is None else span.get(f"{WORD}val")) or 1
             texts += [""] * (min(num_columns, markup.MAX_COLUMNS) - 1)
         return texts
+
+
+def _links(archive: Archive, main: str) -> dict[str, str]:
+    """Return the addresses that the main document links to, by the relationship's id."""
+    folder, name = posixpath.split(main)
+    relationships = archive.read_xml_or_none(posixpath.join(folder, "_rels", f"{name}.rels"))
+    return {
+        relationship.get("Id", ""): relationship.get("Target", "")
+        for relationship in (() if relationships is None else relationships.iter(_RELATIONSHIP))
+        if relationship.get("TargetMode") == "External"
+    }
+
+
+def _num_pages(archive: Archive) -> int | None:
+    """Return how many pages the program that saved the document had laid out."""
+    properties = archive.read_xml_or_none(_related(archive, "", "/extended-properties") or "docProps/app.xml")
+    return None if properties is None else as_number(properties.findtext(_NUM_PAGES))
 
 
 def _part(archive: Archive, main: str, kind: str) -> Any:
@@ -193,46 +226,6 @@ def _related(archive: Archive, part: str, kind: str) -> str | None:
             target = posixpath.join("/", folder, relationship.get("Target", ""))
             return posixpath.normpath(target).lstrip("/")
     return None
-
-
-def _styles(root: Any) -> dict[str, _Style]:
-    """Return the paragraph styles by their id."""
-    if root is None:
-        return {}
-    styles = {}
-    for element in root.iter(f"{WORD}style"):
-        name = element.find(f"{WORD}name")
-        parent = element.find(f"{WORD}basedOn")
-        style = _style(element.find(f"{WORD}pPr"), "" if name is None else name.get(f"{WORD}val", ""))
-        parent_id = None if parent is None else parent.get(f"{WORD}val")
-        styles[element.get(f"{WORD}styleId", "")] = _Style(
-            parent_id, style.heading, style.list_id, style.list_level
-        )
-    return styles
-
-
-def _style(properties: Any, name: str) -> _Style:
-    """Return what paragraph properties say; `name` is that of the style, which Word keeps in English."""
-    heading = None
-    if match := re.fullmatch(r"heading (\d)", name, re.IGNORECASE):
-        heading = int(match[1])
-    elif name.lower() == "title":
-        heading = 1
-    if properties is None:
-        return _Style(None, heading, None, None)
-    found = {
-        key: None if (element := properties.find(path)) is None else element.get(f"{WORD}val")
-        for key, path in {
-            "parent": f"{WORD}pStyle",
-            "outline": f"{WORD}outlineLvl",
-            "list": f"{WORD}numPr/{WORD}numId",
-            "level": f"{WORD}numPr/{WORD}ilvl",
-        }.items()
-    }
-    outline = _number(found["outline"])
-    if heading is None and outline is not None:
-        heading = outline + 1 if outline < 6 else 0  # 0: body text, whatever the style above says
-    return _Style(found["parent"], heading, found["list"], _number(found["level"]))
 
 
 def _notes(root: Any, kind: str) -> dict[str, Any]:
@@ -268,8 +261,3 @@ def _name(element: Any) -> str:
     """Return an element's name without its namespace, empty for what is no element, such as an entity."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
-
-
-def _number(text: str | None) -> int | None:
-    """Return an attribute as a number, None when it is none."""
-    return int(text) if text and re.fullmatch(r"\d{1,9}", text) else None

@@ -63,6 +63,11 @@ _MAX_CONTROL_SHARE = 0.02
 _MAX_BROKEN_SHARE = 0.1
 _NO_TEXT = re.compile("[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f-\x9f\ufffd-\uffff]")
 _GUESS_NBYTES = 65_536
+_DECLARED = re.compile(
+    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""",
+    re.IGNORECASE,
+)
+_DECLARED_NBYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -213,3 +218,11 @@ def _listed_name(encoding: str) -> str:
         if wanted in (listed, _SUPERSETS.get(listed, listed)):
             return name
     return wanted
+
+
+def declared_encoding(head: bytes) -> str | None:
+    """Return the encoding that a page names in its first lines."""
+    match = _DECLARED.search(head[:_DECLARED_NBYTES])
+    name = (match[1] or match[2]).decode("ascii", "replace") if match else None
+    # A page whose declaration can be read as ASCII is in no UTF-16, whatever it says.
+    return None if name is None or name.lower().startswith("utf-16") else name

@@ -8,9 +8,10 @@ from urllib.parse import unquote
 
 from app.documents.archive import DUBLIN_CORE_TITLE, Archive
 from app.documents.document import DocumentError
-from app.documents.encodings import decode
+from app.documents.encodings import declared_encoding, decode
 from app.documents.extracted import Extracted, OnProgress
-from app.documents.html import declared_encoding, html_to_markdown, parse_html
+from app.documents.html import html_to_markdown, parse_html
+from app.documents.page_marks import without_page_marks
 from app.documents.source import Source
 
 _CONTAINER = "META-INF/container.xml"
@@ -33,11 +34,14 @@ def read_epub(source: Source, on_progress: OnProgress) -> Extracted:
                 "Choose a copy without protection."
             )
         texts = []
+        notes: dict[str, str] = {}
         for done, chapter in enumerate(chapters):
             on_progress(done, len(chapters))
-            texts.append(_chapter_text(archive.read(chapter), source))
+            texts.append(_chapter_text(archive.read(chapter), source, notes))
         on_progress(len(chapters), len(chapters))
-    return Extracted("\n\n".join(filter(None, texts)), package.findtext(f".//{DUBLIN_CORE_TITLE}"))
+    text, page_starts = without_page_marks("\n\n".join(filter(None, texts)))
+    title = package.findtext(f".//{DUBLIN_CORE_TITLE}")
+    return Extracted(text, title, len(page_starts) or None, page_starts=page_starts)
 
 
 def _chapters(package: Any, folder: str, members: set[str]) -> list[str]:
@@ -63,7 +67,7 @@ def _encrypted(archive: Archive) -> set[str]:
     return {_member("", reference.get("URI", "")) for reference in root.iter(_CIPHER_REFERENCE)}
 
 
-def _chapter_text(data: bytes, source: Source) -> str:
+def _chapter_text(data: bytes, source: Source, notes: dict[str, str]) -> str:
     """Return one chapter as Markdown."""
     decoded = decode(data, source.name, declared=declared_encoding(data))
-    return html_to_markdown(parse_html(decoded.text, source))
+    return html_to_markdown(parse_html(decoded.text, source), notes)

@@ -1,4 +1,4 @@
-"""HTML as Markdown: headings, lists, tables and preformatted text; links keep their words only."""
+"""HTML as Markdown: headings, lists, tables, preformatted text, notes, and links out of the page."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from typing import Any
 
 from lxml import etree
 
-from app.documents import markup
+from app.documents import html_links, markup
 from app.documents.cleaning import clean_text, tidy_text
 from app.documents.document import DocumentError
+from app.documents.encodings import declared_encoding
 from app.documents.extracted import Extracted
+from app.documents.page_marks import page_mark, without_page_marks
 from app.documents.plain import decode_source
 from app.documents.source import Source
 
-_DECLARED = re.compile(
-    rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.:-]+)|^\s*<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)""",
-    re.IGNORECASE,
-)
-_DECLARED_NBYTES = 4096
 _SELF_CLOSED = re.compile(
     r"<((?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)[a-z]\w*)([^<>]*)/>",
     re.IGNORECASE,
@@ -42,9 +39,8 @@ def read_html(source: Source, encoding: str | None) -> Extracted:
     """Read a web page."""
     decoded = decode_source(source, encoding, declared_encoding(source.head))
     root = parse_html(decoded.text, source)
-    return Extracted(
-        html_to_markdown(root), html_title(root), encoding=decoded.encoding, encoding_guessed=decoded.guessed
-    )
+    text, _ = without_page_marks(html_to_markdown(root))
+    return Extracted(text, html_title(root), encoding=decoded.encoding, encoding_guessed=decoded.guessed)
 
 
 def parse_html(text: str, source: Source) -> Any:
@@ -70,11 +66,14 @@ def html_title(root: Any) -> str | None:
     return None if root is None else root.findtext("head/title")
 
 
-def html_to_markdown(root: Any) -> str:
-    """Return the text below an element as Markdown."""
+def html_to_markdown(root: Any, notes: dict[str, str] | None = None) -> str:
+    """Return the text below an element as Markdown.
+
+    `notes` are the labels of the notes that pages before refer to, by the note's id; this page adds its own.
+    """
     if root is None:
         return ""
-    writer = _Writer()
+    writer = _Writer({} if notes is None else notes)
     walker = etree.iterwalk(root, events=("start", "end"))
     skipping = False
     for event, element in walker:
@@ -100,9 +99,13 @@ class _Writer:
         lists: for each open list the next number, None for bullets.
         marker: what the next block starts with: a bullet, a number or the signs of a heading.
         num_quotes: open block quotes.
+        notes: labels of the notes that are referred to, by id.
+        links: where in `inline` the open links began, and with how many blocks before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, notes: dict[str, str]) -> None:
+        self.notes = notes
+        self.links: list[tuple[int, int]] = []
         self.blocks: list[tuple[str, bool]] = []
         self.inline: list[str] = []
         self.lists: list[int | None] = []
@@ -120,7 +123,14 @@ class _Writer:
             self._whole(markup.code_block("".join(element.itertext()).strip("\n")))
             return False
         if tag == "table" and _is_data(element):
-            self._whole(_table(element))
+            self._whole(_table(element, self.notes))
+            return False
+        if html_links.is_page_break(element):
+            number = html_links.page_number(element)
+            self.inline.append("" if number is None else page_mark(number))
+            return False
+        self._begin_note(element)
+        if tag == "a" and self._is_written_as_note(element):
             return False
         if tag == "sup" and len(element) == 0:
             self.inline.append(markup.superscript(element.text or ""))
@@ -140,6 +150,8 @@ class _Writer:
             self.lists.pop()
         elif tag == "blockquote":
             self.num_quotes -= 1
+        elif tag == "a":
+            self._end_link(element)
 
     def add(self, text: str | None) -> None:
         """Add running text, whose white space means nothing."""
@@ -155,6 +167,8 @@ class _Writer:
             return
         if self.marker.startswith("#"):
             text = text.replace("\n", " ")
+        elif not self.marker:
+            text = markup.literal(text)
         self._append(text, self.marker)
         self.marker = ""
 
@@ -175,9 +189,36 @@ class _Writer:
         elif tag == "ol":
             self.lists.append(_number(element.get("start"), 1))
         elif tag == "li":
-            self.marker = self._item_marker(element)
+            self.marker = self.marker if self.marker.startswith("[^") else self._item_marker(element)
         elif tag == "blockquote":
             self.num_quotes += 1
+        elif tag == "a":
+            self.links.append((len(self.inline), len(self.blocks)))
+
+    def _end_link(self, element: Any) -> None:
+        """Write where the words of a link lead, unless they are more than one block."""
+        start, num_blocks = self.links.pop()
+        if num_blocks == len(self.blocks) and start <= len(self.inline):
+            words = "".join(self.inline[start:])
+            self.inline[start:] = [markup.link(words, element.get("href") or "")]
+
+    def _begin_note(self, element: Any) -> None:
+        """Let the next block be a note when this element is one that was referred to."""
+        label = self.notes.get(element.get("id") or "")
+        if label is not None and not "".join(self.inline).strip():
+            self.marker = f"[^{label}]: "
+
+    def _is_written_as_note(self, link: Any) -> bool:
+        """Write the mark of a note; return whether the link is one, or only leads back to one."""
+        is_in_note = self.marker.startswith("[^") and not "".join(self.inline).strip()
+        label = html_links.note_label(link)
+        if html_links.leads_back(link) or (is_in_note and link.get("href", "").startswith("#")):
+            return True
+        if label is None:
+            return False
+        self.notes[html_links.note_id(link)] = label
+        self.inline.append(f"[^{label}]")
+        return True
 
     def _item_marker(self, element: Any) -> str:
         """Return the bullet or number of a list item and count on."""
@@ -201,14 +242,6 @@ class _Writer:
         self.blocks.append((start + text.replace("\n", f"\n{further}"), bool(self.lists)))
 
 
-def declared_encoding(head: bytes) -> str | None:
-    """Return the encoding that a page names in its first lines."""
-    match = _DECLARED.search(head[:_DECLARED_NBYTES])
-    name = (match[1] or match[2]).decode("ascii", "replace") if match else None
-    # A page whose declaration can be read as ASCII is in no UTF-16, whatever it says.
-    return None if name is None or name.lower().startswith("utf-16") else name
-
-
 def _is_data(table: Any) -> bool:
     """Return whether a table holds rows and columns, and is not there to arrange a page."""
     if table.find(".//table") is not None:
@@ -217,18 +250,18 @@ def _is_data(table: Any) -> bool:
     return len(widths) > 1 and max(widths) > 1
 
 
-def _table(table: Any) -> str:
+def _table(table: Any, notes: dict[str, str]) -> str:
     """Return a table as Markdown, its caption above it."""
     rows: list[list[str]] = []
     pending: dict[int, int] = {}  # rows that the cell above still covers, by column
     for row in table.iter("tr"):
-        rows.append(_row([cell for cell in row if cell.tag in ("td", "th")], pending))
+        rows.append(_row([cell for cell in row if cell.tag in ("td", "th")], pending, notes))
     caption = table.find("caption")
-    title = "" if caption is None else " ".join(html_to_markdown(caption).split())
+    title = "" if caption is None else " ".join(html_to_markdown(caption, notes).split())
     return "\n\n".join(filter(None, (title, markup.table(rows))))
 
 
-def _row(cells: list[Any], pending: dict[int, int]) -> list[str]:
+def _row(cells: list[Any], pending: dict[int, int], notes: dict[str, str]) -> list[str]:
     """Return one row's texts, with an empty one wherever a cell spans more than its own place."""
     texts: list[str] = []
 
@@ -243,7 +276,7 @@ def _row(cells: list[Any], pending: dict[int, int]) -> list[str]:
         num_rows = max(_number(cell.get("rowspan"), 1), 1)
         for column in range(len(texts), len(texts) + num_columns):
             pending[column] = num_rows - 1
-        texts += [html_to_markdown(cell), *[""] * (num_columns - 1)]
+        texts += [html_to_markdown(cell, notes), *[""] * (num_columns - 1)]
     skip_covered()
     return texts
 

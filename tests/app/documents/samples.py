@@ -223,9 +223,17 @@ def epub(
     )
 
 
-def docx(body: str, **parts: str) -> bytes:
-    """Return a DOCX with `body` inside `<w:body>` and the other parts of `word/`, such as `styles`."""
-    word = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+def docx(
+    body: str, *, links: Mapping[str, str] | None = None, num_pages: int | None = None, **parts: str
+) -> bytes:
+    """Return a DOCX with `body` inside `<w:body>` and the other parts of `word/`, such as `styles`.
+
+    `links` are addresses by the `r:id` of hyperlinks, `num_pages` are those that the program had counted.
+    """
+    word = (
+        'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" '
+        'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    )
     more = 'xmlns:mc="http://schemas.openxmlformats.org/markup-compatibility/2006"'
     office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     package = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -233,8 +241,15 @@ def docx(body: str, **parts: str) -> bytes:
         f'<Relationship Id="r{index}" Type="{office}/{name}" Target="{name}.xml"/>'
         for index, name in enumerate(parts)
     )
+    relations += "".join(
+        f'<Relationship Id="{link}" Type="{office}/hyperlink" Target="{address}" TargetMode="External"/>'
+        for link, address in (links or {}).items()
+    )
+    extended = "http://schemas.openxmlformats.org/officeDocument/2006/extended-properties"
+    pages = "" if num_pages is None else f"<Pages>{num_pages}</Pages>"
     return zipped(
         {
+            "docProps/app.xml": f'<Properties xmlns="{extended}">{pages}</Properties>',
             "[Content_Types].xml": '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"/>',
             "_rels/.rels": (
                 f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{office}/officeDocument" '

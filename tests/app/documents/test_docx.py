@@ -156,3 +156,36 @@ def test_an_entity_is_not_expanded_and_no_file_is_read_for_it(read: Read, tmp_pa
 def test_an_entity_bomb_is_refused(refusal: Refusal) -> None:
     lines = ['<!ENTITY a0 "lol">', *(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 12))]
     assert "damaged" in refusal("a.docx", with_declarations(samples.docx(TEXT("&a11;")), "".join(lines)))
+
+
+def test_links_keep_where_they_lead(read: Read) -> None:
+    body = (
+        '<w:p><w:r><w:t xml:space="preserve">See </w:t></w:r><w:hyperlink r:id="l1">'
+        '<w:r><w:t>the </w:t></w:r><w:r><w:t>manual</w:t></w:r></w:hyperlink>'
+        '<w:r><w:t xml:space="preserve"> and </w:t></w:r>'
+        '<w:hyperlink w:anchor="up"><w:r><w:t>above</w:t></w:r></w:hyperlink></w:p>'
+    )
+    document = read("a.docx", samples.docx(body, links={"l1": "https://octavo.test/manual"}))
+    assert document.text == "See [the manual](https://octavo.test/manual) and above"
+
+
+PAGES = (
+    "<w:p><w:r><w:t>first</w:t></w:r></w:p>"
+    "<w:p><w:r><w:br w:type='page'/></w:r></w:p>"
+    "<w:p><w:r><w:lastRenderedPageBreak/><w:t>second</w:t></w:r></w:p>"
+    "<w:p><w:r><w:t>goes </w:t><w:lastRenderedPageBreak/><w:t>on</w:t></w:r></w:p>"
+    "<w:p><w:r><w:lastRenderedPageBreak/></w:r></w:p><w:p><w:r><w:t>end</w:t></w:r></w:p>"
+)
+
+
+def test_pages_begin_where_the_writing_program_had_laid_them_out(read: Read) -> None:
+    document = read("a.docx", samples.docx(PAGES, num_pages=4))
+    assert document.text == "first\n\nsecond\n\ngoes on\n\nend"
+    assert document.num_pages == 4
+    assert [document.text[start:][:4] for start in document.page_starts] == ["firs", "seco", "on\n\n", "end"]
+
+
+def test_pages_that_the_writing_program_counts_otherwise_are_left_out(read: Read) -> None:
+    document = read("a.docx", samples.docx(PAGES, num_pages=9))
+    assert (document.text, document.num_pages) == ("first\n\nsecond\n\ngoes on\n\nend", None)
+    assert document.page_starts == ()

@@ -79,3 +79,30 @@ def test_a_password_on_the_zip_is_named(refusal: Refusal) -> None:
         file[start + 8] |= 1  # general purpose bit 0: encrypted
         start = file.find(b"PK\x01\x02", start + 1)
     assert "protected by a password" in refusal("a.epub", bytes(file))
+
+
+def test_notes_in_another_chapter_are_found(read: Read) -> None:
+    chapters = {
+        "one.xhtml": '<p>An owl<a epub:type="noteref" href="notes.xhtml#n7">7</a>.</p>',
+        "notes.xhtml": '<aside epub:type="footnote" id="n7"><p>A bird.</p></aside>',
+    }
+    assert read("a.epub", samples.epub(chapters)).text == "An owl[^7].\n\n[^7]: A bird."
+
+
+def test_pages_of_the_printed_book_are_kept(read: Read) -> None:
+    chapters = {
+        "one.xhtml": '<h1><span epub:type="pagebreak" title="1"/>One</h1><p>first '
+        '<span epub:type="pagebreak" title="2">2</span>second</p>',
+        "two.xhtml": '<div role="doc-pagebreak" aria-label="Page 4"></div><p>fourth</p>',
+    }
+    document = read("a.epub", samples.epub(chapters))
+    assert document.text == "# One\n\nfirst second\n\nfourth"
+    assert document.num_pages == 4
+    starts = document.page_starts
+    assert [document.text[start : start + 6] for start in starts] == ["# One\n", "second", "fourth", "fourth"]
+
+
+def test_page_numbers_that_make_no_sense_are_left_out(read: Read) -> None:
+    chapters = {"one.xhtml": "".join(f'<p><b epub:type="pagebreak" title="{n}"/>x{n}</p>' for n in (1, 5, 3))}
+    document = read("a.epub", samples.epub(chapters))
+    assert (document.text, document.num_pages, document.page_starts) == ("x1\n\nx5\n\nx3", None, ())

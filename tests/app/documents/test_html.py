@@ -17,7 +17,7 @@ def test_headings_paragraphs_and_lists(read: Read) -> None:
     assert document.title == "The page"
     assert document.kind == "html"
     assert document.text == (
-        "# Main heading\n\nOne paragraph with a link.\nNext line.\n\n"
+        "# Main heading\n\nOne paragraph with a [link](https://example.org).\nNext line.\n\n"
         "- apple\n- pear\n  3. three\n  4. four\n\n"
         "### Sub\n\nloose text\n\n> quoted\n\n> twice\n\nafter"
     )
@@ -88,3 +88,28 @@ def test_nesting_beyond_what_the_parser_keeps_is_refused_and_not_cut(read: Read,
 def test_a_page_without_text_is_refused(refusal: Refusal) -> None:
     assert "holds no text" in refusal("a.html", "<html><script>x()</script></html>")
     assert "holds no text" in refusal("a.html", "<!-- nothing -->")
+
+
+def test_only_links_out_of_the_page_keep_where_they_lead(read: Read) -> None:
+    page = """<p>A <a href="https://a.test/x_(y)">word or <b>two</b></a>, <a href="/b.html">a page</a>,
+      <a href="#top">up</a>, <a href="javascript:alert(1)">run</a>, <a href="mailto:a@b.test">write</a>,
+      <a href="https://a.test/">https://a.test</a>.</p>"""
+    assert read("a.html", page).text == (
+        "A [word or two](https://a.test/x_%28y%29), a page, up, run, [write](mailto:a@b.test), https://a.test."
+    )
+
+
+def test_notes_are_those_of_markdown(read: Read) -> None:
+    page = """<p>Owls hunt<sup id="r1"><a href="#n1">1</a></sup> by night<a class="noteref"
+      href="#n2">[b]</a>, says <a href="#c">2</a>.</p><h2 id="c">Notes</h2>
+      <ol><li id="n1"><a href="#r1">^</a> Most of them.</li></ol><p id="n2"><a href="#r2">b</a> Or at dusk.
+      <a href="#r2">↩</a></p>"""
+    assert read("a.html", page).text == (
+        "Owls hunt[^1] by night[^b], says 2.\n\n## Notes\n\n[^1]: Most of them.\n\n[^b]: Or at dusk."
+    )
+
+
+def test_words_that_look_like_markup_stay_words(read: Read) -> None:
+    assert (
+        read("a.html", "<p># 1 of the charts</p><p>``` here</p>").text == "\\# 1 of the charts\n\n\\``` here"
+    )
