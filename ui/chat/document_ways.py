@@ -15,7 +15,6 @@ from ui.theme import Theme
 _PAD_X, _PAD_Y = 10, 5
 _RADIUS = 8
 _UNKNOWN_COST = "not known yet"
-_REFUSED = "not possible"
 
 
 class WayChoice(QWidget):
@@ -49,7 +48,7 @@ class WayChoice(QWidget):
         """Show what each way to read a document costs, and which is chosen."""
         for each, button in self._buttons.items():
             refusal = "" if cost is None else cost.of(each).refusal
-            words = _UNKNOWN_COST if cost is None else _REFUSED if refusal else cost.of(each).words
+            words = _UNKNOWN_COST if cost is None else cost.of(each).words
             button.show_cost(title, words, refusal)
             button.setChecked(each is way)
 
