@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 
+from app.chat_documents import ChatDocuments
 from app.ledger.asking import due_refusal, with_turn_choices
 from app.ledger.context import ConversationContext
 from app.ledger.keeper import ContextKeeper, Kept
@@ -20,18 +21,26 @@ from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import ContextChange
 from app.ledger.summarizer import Summarizer
 from app.ledger.trimming import TrimPlan
+from app.model_speeds import ModelSpeeds
+from app.nothing_found import unwritten_answer
 from app.profiles import Overflow
 from app.reply_in_progress import ReplyEnded, ReplyInProgress
 from app.reply_settings import ReplySettings
 from app.segments.progress import SegmentEvent
-from app.segments.reader import SegmentReader
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
 from engine.admission import AdmissionError
 from engine.cancel import CancelToken
 from engine.engine import Engine
-from engine.errors import OctavoError, sentence_of
-from engine.events import CacheChanged, ContextShortened, GenerationEvent
+from engine.errors import Cancelled, OctavoError, sentence_of
+from engine.events import (
+    CacheChanged,
+    ContextShortened,
+    Finished,
+    GenerationEvent,
+    GenerationStats,
+    StopReason,
+)
 from engine.guard import GuardAction
 from engine.kv.precision import KVSpec
 
@@ -52,10 +61,11 @@ ReplyEvent = ReplyStarted | SegmentEvent | SummaryProgress | ContextChanged | Re
 class ChatService:
     """Writes replies into a store with an engine, and keeps what the model reads; all on one thread."""
 
-    def __init__(self, store: ConversationStore, engine: Engine) -> None:
+    def __init__(self, store: ConversationStore, engine: Engine, speeds: ModelSpeeds | None = None) -> None:
+        """Make one that learns how fast the model is with `speeds`, of which there is one for an engine."""
         self._store = store
         self._engine = engine
-        self._reader = SegmentReader(engine)
+        self._documents = ChatDocuments(store, engine, speeds or ModelSpeeds(engine, store))
         self._keeper = ContextKeeper(store, Summarizer(engine))
 
     def reply(
@@ -72,7 +82,9 @@ class ChatService:
         Whatever happens after the start, the reply ends with a final row; a failure of the engine is raised
         after that. Where the context is full, old turns are summarized or left out first, as `settings` say,
         and before that `SummaryProgress` tells how far it is. Turns stay in the conversation; what the model
-        reads of it is stored, so that the next reply begins there, and told with `ContextChanged`.
+        reads of it is stored, so that the next reply begins there, and told with `ContextChanged`. Then
+        documents are read in segments or looked up where that is their way, and stored segment by segment:
+        what has been read is not read again when the message is answered again.
 
         Raises:
             AdmissionError: the conversation does not fit, or the user is to be asked; no reply was started.
@@ -82,11 +94,14 @@ class ChatService:
         context = self._context(conversation_id, leaf_id)
         if not any(message.role == Role.USER.value for message in context.messages):
             raise OctavoError("There is nothing to answer: the message is empty.")
+        undecided, context = context, self._documents.decided(context, planner, cancel)
         plan = self._admitted_plan(context, planner)
         started = self._store.begin_reply(conversation_id, leaf_id, planner.loaded.info.name)
         reply = ReplyInProgress(self._store, started)
         try:
             yield ReplyStarted(started)
+            if context is not undecided:
+                yield ContextChanged(conversation_id)
             if plan is not None:
                 context = yield from self._trimmed(context, plan, planner, reply, cancel)
             yield from self._answer(context, planner, reply, cancel, wanted_kv)
@@ -122,8 +137,9 @@ class ChatService:
         is_trimmed = room.is_due and planner.may_trim
         plan = planner.plan(context, room, summarizes=planner.summarizes) if is_trimmed else None
         try:
-            wanted = settings.request(context if plan is None else plan.context, planner.conversation_id)
-            self._reader.admit(wanted, settings.document_mode)
+            trimmed = context if plan is None else plan.context
+            self._engine.admit(settings.request(trimmed, planner.conversation_id))
+            self._documents.admit(trimmed, planner)
         except AdmissionError as error:
             raise with_turn_choices(error, planner, context) from None
         if room.is_due and settings.overflow is Overflow.ASK and not settings.anyway:
@@ -140,18 +156,45 @@ class ChatService:
         cancel: CancelToken,
         wanted_kv: Callable[[], KVSpec] | None,
     ) -> Generator[ReplyEvent, None, None]:
-        """Yield the engine's events, and keep what leaves the context while memory is short."""
+        """Read what the question needs of documents, then yield what is written, and remember its sources."""
+        try:
+            context, reply.readings = yield from self._documents.read(context, planner, cancel, wanted_kv)
+        except Cancelled:
+            reply.readings = self._documents.so_far(context, planner.conversation_id)
+            stats = GenerationStats.of_nothing(planner.settings.kv, StopReason.STOPPED)
+            yield reply.take(Finished(stats))
+            return
+        if reply.readings.readings:
+            yield ContextChanged(planner.conversation_id)
+        nothing = self._documents.nothing_found(context)
+        if nothing is None:
+            context = yield from self._written(context, planner, reply, cancel, wanted_kv)
+        else:
+            for event in unwritten_answer(nothing, planner.settings.kv):
+                yield reply.take(event)
+        reply.sources = self._documents.sources(reply.text, context)
+
+    def _written(
+        self,
+        context: ConversationContext,
+        planner: TrimPlanner,
+        reply: ReplyInProgress,
+        cancel: CancelToken,
+        wanted_kv: Callable[[], KVSpec] | None,
+    ) -> Generator[ReplyEvent, None, ConversationContext]:
+        """Yield the engine's events, and keep what leaves the context while memory is short; return it."""
         plan = planner.shorter(context)
         shorter = None if plan is None else plan.context
         request = planner.settings.request(
             context, planner.conversation_id, answer_key=reply.key, shorter=shorter
         )
         reply.left_out_turns = context.left_out_turns
-        for event in self._reader.reply(request, planner.settings.document_mode, cancel, wanted_kv):
+        for event in self._engine.generate(request, cancel, wanted_kv):
             if isinstance(event, ContextShortened) and plan is not None:
                 context = yield from self._keeper.shorten(context, plan, planner)
                 reply.left_out_turns = context.left_out_turns
             yield reply.take(event)
+        return context
 
     # Between replies.
 

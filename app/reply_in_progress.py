@@ -7,7 +7,9 @@ import logging
 import time
 from dataclasses import dataclass
 
+from app.document_reader import DocumentReadings
 from app.ledger.records import message_key
+from app.reading.records import Source
 from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
@@ -34,11 +36,15 @@ class ReplyInProgress:
     Attributes:
         left_out_turns: the turns that the model does not read, for the figures.
         summary_s: how long it waited for summaries of old turns, for the figures.
+        readings: what was read of documents for it, for the figures.
+        sources: the passages that it may rest on.
     """
 
     def __init__(self, store: ConversationStore, message: Message) -> None:
         self.left_out_turns = 0
         self.summary_s = 0.0
+        self.readings = DocumentReadings()
+        self.sources: tuple[Source, ...] = ()
         self._store = store
         self._message = message
         self._parts: list[str] = []
@@ -59,7 +65,7 @@ class ReplyInProgress:
     def take(self, event: SegmentEvent) -> SegmentEvent:
         """Remember a token's text and the figures, and save from time to time; return what to tell."""
         if isinstance(event, Finished):
-            self._stats = self._with_summaries(event.stats)
+            self._stats = self._with_summaries(self.readings.in_figures(event).stats)
             return Finished(self._stats)
         if isinstance(event, Token) and event.text:
             self._parts.append(event.text)
@@ -80,20 +86,23 @@ class ReplyInProgress:
         """Save what there is; a full disk must not end the reply, its end tries once more."""
         self._saved_s = time.monotonic()
         try:
-            self._store.save_partial(self._message.id, self._text)
+            self._store.save_partial(self._message.id, self.text)
         except StoreError as error:
             if not self._save_failed:
                 log.warning("The reply could not be saved yet: %s", error)
             self._save_failed = True
 
     @property
-    def _text(self) -> str:
+    def text(self) -> str:
+        """What was written so far."""
         return "".join(self._parts)
 
     def end(self, state: MessageState, error: str | None = None) -> ReplyEnded:
         """Write the final row; where even that fails, hand the text over with the reason."""
         try:
-            message = self._store.finish_reply(self._message.id, self._text, state, self._stats, error)
+            message = self._store.finish_reply(
+                self._message.id, self.text, state, self._stats, error, sources=self.sources
+            )
         except StoreError as unsaved:
             log.error("The reply could not be saved: %s", unsaved)
             return ReplyEnded(self._unsaved_row(state, error), unsaved)
@@ -101,5 +110,10 @@ class ReplyInProgress:
 
     def _unsaved_row(self, state: MessageState, error: str | None) -> Message:
         return dataclasses.replace(
-            self._message, text=self._text, state=state, stats=self._stats, error=error
+            self._message,
+            text=self.text,
+            state=state,
+            stats=self._stats,
+            error=error,
+            sources=self.sources,
         )

@@ -170,13 +170,13 @@ class EngineWorker(QThread):
             self.told.failed.emit(failure_of(error))
             return
         self._held.engine = self._engine
-        chat = ChatService(store, self._engine)
+        speeds = ModelSpeeds(self._engine, store)
+        chat = ChatService(store, self._engine, speeds)
         self._replies = ReplyWork(chat, self.told, self._held, self._text, lambda: self.wanted_kv)
         self._context = ContextWork(chat, store, self._engine, self.told, self._held)
         self._models = ModelWork(self._engine, self._stored, self.told)
         self._prefixes = PrefixWork(self._engine, self._held, lambda: self.open_id)
         self._documents = DocumentWork(store, self._engine, self.told, self._held)
-        speeds = ModelSpeeds(self._engine, store)
         self._speeds = SpeedWork(speeds, self._engine, self.told, lambda: self.wanted_kv)
         self._quiet = QuietWork(self._requests, self._prefixes, self._speeds, self._documents, self._context)
         while (request := self._next()).run is not None:

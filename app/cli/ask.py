@@ -15,14 +15,15 @@ import click
 
 from app.cli import INTERRUPTED
 from app.cli.ask_output import JsonOutput, Output, TextOutput
+from app.cli.document_report import document_reports
 from app.cli.memory_size import MemorySize
 from app.documents.document import Document
 from app.documents.extract import extract
+from app.documents.ways import DocumentWay
 from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT, KVConfig, load_kv_config
 from app.models.inspection import inspect
 from app.models.library import ModelLibrary
 from app.paths import AppPaths
-from app.profiles import DocumentMode
 from app.settings import DEFAULT_KV, load_memory_limits, load_prefix_settings
 from app.store.prefixes.service import PrefixService
 from app.valid_unicode import valid_unicode
@@ -42,6 +43,13 @@ if TYPE_CHECKING:
     from engine.engine import Engine
 
 DEFAULTS = SamplingParams()
+DOCUMENT_WAYS = {
+    "auto": None,
+    "whole": DocumentWay.WHOLE,
+    "segments": DocumentWay.SEGMENTS,
+    "look-up": DocumentWay.LOOK_UP,
+}
+"""How documents are read, by what the option is given."""
 FLUSH_S = 10.0
 """How long the program stays after the answer until what was read is on disk."""
 
@@ -76,9 +84,12 @@ FLUSH_S = 10.0
     help="Memory that may be taken, such as 2G.  [default: what the settings allow]",
 )
 @click.option(
-    "--segments",
-    is_flag=True,
-    help="Read documents that do not fit whole in parts, and answer from the notes on them.",
+    "--document-mode",
+    type=click.Choice(list(DOCUMENT_WAYS)),
+    default="auto",
+    show_default=True,
+    help="How documents are read: whole; in segments, with notes on each; or looked up by the words of the "
+    "question. auto reads what fits whole, the rest in segments where that is done in ten minutes.",
 )
 @click.option(
     "--anyway", is_flag=True, help="Go on where it does not fit into memory, and never wait for some."
@@ -96,7 +107,7 @@ def ask(
     config: Path | None,
     context: int | None,
     memory: int | None,
-    segments: bool,
+    document_mode: str,
     anyway: bool,
     max_tokens: int,
     temperature: float,
@@ -115,8 +126,8 @@ def ask(
     try:
         wanted = _wanted(model, kv, config, context)
         documents = [extract(path) for path in files]
-        mode = DocumentMode.SEGMENTS if segments else DocumentMode.WHOLE
-        asked = _Asked(question, documents, mode, system, sampling, anyway)
+        way = DOCUMENT_WAYS[document_mode]
+        asked = _Asked(question, documents, way, system, sampling, anyway)
         with _watched(_limits(memory), anyway) as watched:
             _answer(asked, wanted, watched, output)
     except Cancelled:
@@ -133,7 +144,7 @@ class _Asked:
 
     question: str
     documents: Sequence[Document]
-    document_mode: DocumentMode
+    way: DocumentWay | None
     system: str
     sampling: SamplingParams
     anyway: bool
@@ -258,19 +269,24 @@ def _answer(asked: _Asked, wanted: KVConfig, watched: _Watched, output: Output) 
 
 
 def _reply(engine: Engine, asked: _Asked, wanted: KVConfig, cancel: CancelToken, output: Output) -> None:
-    """Stream the answer to `output`; a stop ends the program."""
-    from app.document_prompt import chat_message, document_passage
-    from app.segments.reader import SegmentReader
-    from engine.model import ChatMessage
-    from engine.requests import GenerationRequest
+    """Stream the answer to `output`, then what it rests on; a stop ends the program."""
+    from app.single_question import AskedQuestion, SingleQuestion
 
-    messages = [ChatMessage("system", asked.system)] if asked.system else []
-    documents = [document_passage(document) for document in asked.documents]
-    messages.append(chat_message("user", asked.question, documents))
-    request = GenerationRequest(
-        tuple(messages), asked.sampling, wanted.kv, wanted.max_context, anyway=asked.anyway
+    question = SingleQuestion(
+        engine,
+        AskedQuestion(
+            asked.question,
+            asked.documents,
+            asked.way,
+            asked.system,
+            asked.sampling,
+            wanted.kv,
+            wanted.max_context,
+            asked.anyway,
+        ),
     )
-    for event in SegmentReader(engine).reply(request, asked.document_mode, cancel):
+    for event in question.events(cancel):
         output.show(event)
         if isinstance(event, Finished) and event.stats.stop_reason is StopReason.STOPPED:
             sys.exit(INTERRUPTED)
+    output.rests_on(document_reports(question, asked.documents))

@@ -6,11 +6,13 @@ import dataclasses
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from app.cli.document_report import DocumentReport
 from app.cli.status_line import StatusLine
+from app.duration_words import short_duration
 from app.kv_text import bits_text, budget_text, pages_text
 from app.segments.progress import SegmentEvent, SegmentProgress
 from engine.admission import (
@@ -18,8 +20,10 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LongerContext,
+    LookUp,
     LowerPrecision,
     PackedWeights,
+    ReadWhole,
     ShorterContext,
     SmallerModel,
     SummarizeTurns,
@@ -39,6 +43,9 @@ class Output(Protocol):
 
     def note(self, sentence: str) -> None:
         """Show what is worth knowing of how the answer is made."""
+
+    def rests_on(self, reports: Sequence[DocumentReport]) -> None:
+        """Show what was read of documents that were not read whole, and what the answer rests on."""
 
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""
@@ -61,7 +68,8 @@ class TextOutput:
             case PrefillProgress(done, total):
                 self._status(f"Reading {done:,} of {total:,} tokens")
             case SegmentProgress():
-                self._status(f"{event.words}, {event.share:.0%}")
+                left = "" if event.seconds_left is None else f", {short_duration(event.seconds_left)} left"
+                self._status(f"{event.words}, {event.share:.0%}{left}")
             case Token(text):
                 self._line.clear()
                 print(text, end="", flush=True)
@@ -77,6 +85,12 @@ class TextOutput:
         self._line.clear()
         self._line.write(f"[{sentence}]")
         self._line.end()
+
+    def rests_on(self, reports: Sequence[DocumentReport]) -> None:
+        """Show what was read of documents that were not read whole, and what the answer rests on."""
+        for report in reports:
+            for line in report.lines:
+                print(line, file=sys.stderr)
 
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""
@@ -108,8 +122,6 @@ class TextOutput:
                 print(f"[KV cache: {_kv_figures(stats.kv_usage)}]", file=sys.stderr)
                 if stats.reused_tokens and stats.kv_usage.num_below:
                     print(f"[{_below(stats.kv_usage.num_below)}]", file=sys.stderr)
-            if stats.segments:
-                print(f"[documents were read in {stats.segments:,} parts]", file=sys.stderr)
             if stats.kv_note is not None:
                 print(f"[{stats.kv_note}]", file=sys.stderr)
 
@@ -161,7 +173,12 @@ def ways_out(error: OctavoError) -> Iterator[WayOut]:
             case SmallerModel(nbytes):
                 yield WayOut("--model MODEL", f"a model with at most {format_nbytes(nbytes)} of weights")
             case InSegments(num_segments):
-                yield WayOut("--segments", f"read documents in parts, {num_segments} or a few more")
+                about = f"read documents in segments, {num_segments} or a few more"
+                yield WayOut("--document-mode segments", about)
+            case LookUp():
+                yield WayOut("--document-mode look-up", "read only passages that fit the question")
+            case ReadWhole():
+                yield WayOut("--document-mode whole", "read documents whole")
             case SummarizeTurns() | DropTurns():
                 pass  # a question in the terminal has no former turns
     if error.can_override:
@@ -179,7 +196,7 @@ class JsonOutput:
             case PrefillProgress(done, total, reused):
                 self._line("prefill", done=done, total=total, reused=reused)
             case SegmentProgress():
-                self._line("segment", **dataclasses.asdict(event))
+                self._line("segment", **dataclasses.asdict(event) | {"stage": event.stage.name.lower()})
             case Token(text, token_id):
                 self._line("token", text=text, token_id=token_id)
             case GuardAction():
@@ -190,6 +207,11 @@ class JsonOutput:
     def note(self, sentence: str) -> None:
         """Show what is worth knowing of how the answer is made."""
         self._line("note", text=sentence)
+
+    def rests_on(self, reports: Sequence[DocumentReport]) -> None:
+        """Show what was read of documents that were not read whole, and what the answer rests on."""
+        for report in reports:
+            self._line("document", **dataclasses.asdict(report))
 
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""

@@ -1,4 +1,4 @@
-"""What a model is told when a document is read in parts; the words lie in `resources/prompts`."""
+"""What a model is told of documents that it does not read whole; the words lie in `resources/prompts`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import importlib.resources
 import re
 import string
 from collections.abc import Sequence
+
+from app.document_prompt import Passage
 
 _REASONING = re.compile(r"<think>.*?(?:</think>|\Z)", re.DOTALL)
 _EMPTY = "NOTHING"
@@ -18,11 +20,28 @@ def _template(name: str) -> string.Template:
     return string.Template(file.read_text("utf-8").strip())
 
 
-def segment_prompt(title: str, text: str, number: int, total: int, question: str) -> str:
-    """Ask for notes on one part of a document."""
-    return _template("segment").substitute(
-        title=title, text=text, number=number, total=total, question=question
+def segment_passage(title: str, place: str, text: str) -> Passage:
+    """Return a segment as the model reads it, the same for every question.
+
+    Args:
+        title: of the document.
+        place: where it begins, such as `p. 12, 3.2 Methods`; empty where nothing is known of that.
+        text: its words.
+    """
+    where = f" ({place})" if place else ""
+    return Passage(
+        title, f"Segment of the document “{title}”{where}:\n\n{text.strip()}\n\n(End of the segment.)"
     )
+
+
+def segment_prompt(question: str) -> str:
+    """Ask for notes on the segment before."""
+    return _template("segment").substitute(question=question)
+
+
+def note_again_prompt(question: str) -> str:
+    """Ask for sentences of the segment before, where the notes on it were not supported by it."""
+    return _template("note_again").substitute(question=question)
 
 
 def join_prompt(title: str, notes: str, question: str) -> str:
@@ -30,16 +49,35 @@ def join_prompt(title: str, notes: str, question: str) -> str:
     return _template("join").substitute(title=title, notes=notes, question=question)
 
 
-def notes_text(title: str, total: int, notes: str) -> str:
-    """Return what stands for a document in the conversation: the notes on its parts."""
-    return _template("notes").substitute(
-        title=title, total=total, notes=notes or _template("nothing_in_document").template
-    )
+def notes_text(title: str, coverage: str, notes: str, example: int = 1) -> str:
+    """Return what the model reads of a document that was read in segments.
+
+    Args:
+        title: of the document.
+        coverage: a sentence that says how many segments were read.
+        notes: with numbers, empty where there are none.
+        example: a number that is in use.
+    """
+    if not notes:
+        return _template("nothing_noted").substitute(title=title, coverage=coverage)
+    return _template("notes").substitute(title=title, coverage=coverage, notes=notes, example=example)
 
 
-def notes_below_text(title: str) -> str:
-    """Return what stands for a document of an earlier message, whose notes are with the last question."""
-    return _template("notes_below").substitute(title=title)
+def passages_text(title: str, passages: str, example: int = 1) -> str:
+    """Return what the model reads of a document that was looked up; `passages` have numbers, or are none."""
+    if not passages:
+        return _template("nothing_looked_up").substitute(title=title)
+    return _template("passages").substitute(title=title, passages=passages, example=example)
+
+
+def coverage_sentence(num_read: int, num_failed: int, num_segments: int) -> str:
+    """Return a sentence that says how many segments were read, and what became of the others."""
+    if num_read == num_segments:
+        return "It was read in 1 segment." if num_read == 1 else f"It was read in {num_read:,} segments."
+    num_unread = num_segments - num_read - num_failed
+    others = [f"{num_failed:,} could not be read"] if num_failed else []
+    others += [f"{num_unread:,} {'was' if num_unread == 1 else 'were'} not read"] if num_unread else []
+    return f"{num_read:,} of its {num_segments:,} segments were read; {' and '.join(others)}."
 
 
 def question_or_default(question: str) -> str:
@@ -47,10 +85,9 @@ def question_or_default(question: str) -> str:
     return question or _template("no_question").template
 
 
-def nothing_found_sentence(titles: Sequence[str], total: int) -> str:
-    """Return the answer where no part of any document says anything about the question."""
-    quoted = " and ".join(f"“{title}”" for title in titles)
-    return _template("nothing_found").substitute(titles=quoted, total=total)
+def nothing_found_sentence(reasons: Sequence[str]) -> str:
+    """Return the answer where nothing that was read says anything about the question."""
+    return _template("nothing_found").substitute(reasons=" ".join(reasons))
 
 
 def without_reasoning(written: str) -> str:

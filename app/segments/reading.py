@@ -1,210 +1,173 @@
-"""Reading documents in parts: notes on each part, shorter notes where those are too long, then the answer."""
+"""Reading one document in segments, each alone with the question; each is kept once it has been read."""
 
 from __future__ import annotations
 
 import dataclasses
+import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import count as numbers_from
 
-from app.document_prompt import PlacedDocument
-from app.segments.plan import MARGIN_TOKENS, SEGMENT_CONVERSATION, SegmentPlan
-from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
-from app.segments.prompts import (
-    join_prompt,
-    note_of,
-    nothing_found_sentence,
-    segment_prompt,
-    without_reasoning,
-)
-from app.segments.splitting import split_text
-from engine.cancel import CancelToken, LinkedCancelToken
-from engine.engine import Engine, GenerationRequest
-from engine.errors import Cancelled
-from engine.events import Finished, GenerationStats, PrefillProgress, StopReason, Token
-from engine.kv.precision import KVSpec
+from app.document_prompt import Passage
+from app.documents.places import Places
+from app.reading.keeping import ReadingKeeper
+from app.reading.question import ReadableDocument
+from app.reading.records import Reading, ReadSegment, SegmentState
+from app.segments.notes import NoteTaker
+from app.segments.numbering import NumberedNote, counts
+from app.segments.progress import SegmentEvent, SegmentProgress
+from app.segments.prompts import segment_passage
+from app.segments.splitting import TableHeads
+from engine.errors import OctavoError, sentence_of
 
-MOST_KEPT_NOTES = 2000
-"""Beyond that the oldest are forgotten."""
-NO_TOKEN = -1
-"""The id of words that no model wrote."""
+log = logging.getLogger(__name__)
 
-Notes = dict[tuple[str, str, str], str]
-"""Notes by model, KV precision and prompt."""
+MOST_TRIES = 2
+"""How often a segment is read that cannot be read."""
+
+
+class SegmentedDocument:
+    """A document that is read in segments: its segments as the model reads them, and where they stand."""
+
+    def __init__(self, document: ReadableDocument, segment_tokens: int) -> None:
+        self.document = document
+        self.places = Places.of(document.text, document.kind, document.page_starts)
+        self._heads = TableHeads(document.text, segment_tokens)
+
+    def words(self, segment: ReadSegment) -> str:
+        """Return the words of a segment, behind the head of the table that it goes on with."""
+        return self._heads.before(segment.start) + self.document.text[segment.start : segment.stop]
+
+    def place(self, segment: ReadSegment) -> str:
+        """Return where a segment begins, such as `p. 12, 3.2 Methods`."""
+        return self.places.at(segment.start).words
+
+    def passage(self, segment: ReadSegment) -> Passage:
+        """Return a segment as the model reads it."""
+        return segment_passage(self.document.title, self.place(segment), self.words(segment))
+
+
+class SegmentClock:
+    """Numbers the segments of all documents of a question, and tells how long the rest of them takes.
+
+    Attributes:
+        total: segments of all documents, those that were read before included.
+    """
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self._number = 0
+        self._num_timed = 0
+        self._timed_s = 0.0
+        self._num_left = total
+
+    def skip(self) -> None:
+        """Pass a segment that has been read, or is not to be."""
+        self._number += 1
+        self._num_left -= 1
+
+    def begin(self, title: str) -> SegmentProgress:
+        """Return what is told while the next segment is read."""
+        self._number += 1
+        left_s = self._num_left * self._timed_s / self._num_timed if self._num_timed else None
+        return SegmentProgress(self._number, self.total, title, seconds_left=left_s)
+
+    def end(self, seconds: float) -> None:
+        """Count a segment that took so long."""
+        self._num_timed += 1
+        self._timed_s += seconds
+        self._num_left -= 1
+
+    @property
+    def number(self) -> int:
+        """The last segment that was begun or passed."""
+        return self._number
 
 
 class SegmentReading:
-    """One answer that is written from notes.
+    """Reads the segments of one document that have not been read.
 
     Args:
-        engine: reads and writes.
-        plan: what is read in parts.
-        notes: those that were taken before; new ones are added.
-        cancel: stops it at any point.
-        wanted_kv: tells the precision that is wanted now.
+        reading: as it is kept.
+        segmented: the document.
+        keeper: where each segment is kept.
+        taker: takes the notes.
+        keep_prefix: is called when a segment has been read, while its keys and values are in memory.
     """
 
     def __init__(
         self,
-        engine: Engine,
-        plan: SegmentPlan,
-        notes: Notes,
-        cancel: CancelToken,
-        wanted_kv: Callable[[], KVSpec] | None,
+        reading: Reading,
+        segmented: SegmentedDocument,
+        keeper: ReadingKeeper,
+        taker: NoteTaker,
+        keep_prefix: Callable[[], None],
     ) -> None:
-        self._engine = engine
-        self._plan = plan
-        self._notes = notes
-        self._cancel = cancel
-        self._wanted_kv = wanted_kv
-        self._segments: dict[PlacedDocument, list[str]] = {}
-        self._num_read = 0
-        self._stats: GenerationStats | None = None
-        self._peak_nbytes = 0
-        self._started_s = time.perf_counter()
-
-    def events(self) -> Iterator[SegmentEvent]:
-        """Yield progress, the tokens of the answer, and at last `Finished`; a stop ends it with that too."""
-        try:
-            yield from self._split()
-            notes = {}
-            for document in self._plan.documents:
-                notes[document] = yield from self._notes_on(document)
-        except Cancelled:
-            yield self._ended(StopReason.STOPPED)
-            return
-        finally:
-            self._engine.forget(SEGMENT_CONVERSATION)
-        if any(notes.values()) or self._plan.has_more:
-            yield from self._answer(notes)
-        else:
-            yield from self._nothing_found()
-
-    # Notes.
-
-    def _split(self) -> Iterator[SegmentEvent]:
-        """Cut the documents into parts, which takes half a minute for some megabytes."""
-        self._engine.publish_reading()
-        for document in self._plan.documents:
-            yield SegmentProgress(0, 0, document.title, SegmentStage.SPLITTING)
-            spans = split_text(document.text, self._plan.segment_tokens, self._count)
-            self._segments[document] = [document.text[start:stop] for start, stop in spans]
-
-    def _count(self, text: str) -> int:
-        assert self._engine.loaded is not None
-        return self._engine.loaded.counter.count(text, self._cancel)
+        self.reading = reading
+        self._segmented = segmented
+        self._keeper = keeper
+        self._taker = taker
+        self._keep_prefix = keep_prefix
+        self._segments = list(keeper.reading_segments(reading.id))
 
     @property
-    def _total(self) -> int:
-        return sum(len(segments) for segments in self._segments.values())
+    def segments(self) -> Sequence[ReadSegment]:
+        """Its segments as they are now."""
+        return self._segments
 
-    def _notes_on(self, document: PlacedDocument) -> Generator[SegmentEvent, None, str]:
-        """Read a document and return the notes on its parts, short enough for the answer."""
-        segments, notes = self._segments[document], []
-        for number, segment in enumerate(segments, start=1):
-            progress = SegmentProgress(self._num_read + 1, self._total, document.title)
-            prompt = segment_prompt(document.title, segment, number, len(segments), self._plan.question)
-            note = yield from self._written(prompt, progress)
-            self._num_read += 1
-            if note:
-                notes.append(f"Part {number}: {note}")
-        progress = SegmentProgress(self._num_read, self._total, document.title, SegmentStage.JOINING)
-        while len(notes) > 1 and self._count("\n\n".join(notes)) > self._plan.notes_tokens:
-            notes = yield from self._joined(notes, progress)
-        return "\n\n".join(notes)
-
-    def _joined(
-        self, notes: Sequence[str], progress: SegmentProgress
-    ) -> Generator[SegmentEvent, None, list[str]]:
-        """Return fewer notes: one for each two or more of them that fit into a prompt together."""
-        shorter = []
-        for batch in self._batches(notes):
-            text = "\n\n".join(batch)
-            note = text
-            if len(batch) > 1:
-                note = yield from self._written(
-                    join_prompt(progress.title, text, self._plan.question), progress
-                )
-            # A model that leaves all of it out has not done what it was asked: the beginning is kept, then.
-            start, stop = split_text(text, self._plan.note_tokens, self._count)[0]
-            shorter.append(note or text[start:stop])
-        return shorter
-
-    def _batches(self, notes: Sequence[str]) -> list[list[str]]:
-        batches: list[list[str]] = []
-        room = 0
-        for note in notes:
-            num_tokens = self._count(note) + MARGIN_TOKENS
-            if not batches or (len(batches[-1]) > 1 and num_tokens > room):
-                batches.append([])
-                room = self._plan.join_tokens
-            batches[-1].append(note)
-            room -= num_tokens
-        return batches
-
-    def _written(self, prompt: str, progress: SegmentProgress) -> Generator[SegmentEvent, None, str]:
-        """Return the note that the model writes, or wrote before, for a prompt.
+    def events(self, clock: SegmentClock, *, reads_on: bool) -> Iterator[SegmentEvent]:
+        """Read what is unread, or failed before; yield how far it is.
 
         Raises:
-            Cancelled: the user stopped it.
+            Cancelled: it was stopped; what has been read is kept.
+            OctavoError: no segment of the document could be read; why the last one could not.
         """
-        yield progress
-        self._cancel.check()
-        assert self._engine.loaded is not None
-        request = self._plan.note_request(prompt)
-        key = self._engine.loaded.info.name, str(request.kv), prompt
-        if key not in self._notes:
-            written = yield from self._generated(request, progress)
-            if len(self._notes) >= MOST_KEPT_NOTES:
-                del self._notes[next(iter(self._notes))]
-            self._notes[key] = note_of(written)
-        return self._notes[key]
+        last_error: OctavoError | None = None
+        for index, segment in enumerate(self._segments):
+            if segment.state is SegmentState.READ or not reads_on:
+                clock.skip()
+                continue
+            started_s = time.perf_counter()
+            progress = clock.begin(self._segmented.document.title)
+            last_error = (yield from self._read(index, progress)) or last_error
+            clock.end(time.perf_counter() - started_s)
+        if last_error is not None and not any(each.state is SegmentState.READ for each in self._segments):
+            raise last_error
 
-    def _generated(
-        self, request: GenerationRequest, progress: SegmentProgress
-    ) -> Generator[SegmentEvent, None, str]:
-        """Have a note written until it is long enough; return all that was written."""
-        cancel, written, note_tokens = LinkedCancelToken(self._cancel), "", 0
-        for event in self._engine.generate(request, cancel, self._wanted_kv):
-            match event:
-                case PrefillProgress(done, total):
-                    yield dataclasses.replace(progress, done_tokens=done, total_tokens=total)
-                case Token(text):
-                    written += text
-                    note_tokens += bool(without_reasoning(written))
-                    if note_tokens >= self._plan.note_tokens:
-                        cancel.cancel()
-                case Finished(stats):
-                    self._stats = stats
-                    self._peak_nbytes = max(self._peak_nbytes, stats.peak_nbytes)
-                case _:
-                    yield event
-        self._cancel.check()
-        return written
-
-    # The answer.
-
-    def _answer(self, notes: Mapping[PlacedDocument, str]) -> Iterator[SegmentEvent]:
-        totals = {document: len(segments) for document, segments in self._segments.items()}
-        read_s = time.perf_counter() - self._started_s
-        request = self._plan.answer_request(notes, totals)
-        for event in self._engine.generate(request, self._cancel, self._wanted_kv):
-            if isinstance(event, Finished):
-                yield Finished(self._with_parts(event.stats, ttft_s=event.stats.ttft_s + read_s))
+    def _read(
+        self, index: int, progress: SegmentProgress
+    ) -> Generator[SegmentEvent, None, OctavoError | None]:
+        """Read a segment and keep what became of it; return why it could not be read."""
+        place = self._segments[index]
+        blank = ReadSegment(place.start, place.stop)
+        last_error = OctavoError("The segment could not be read.")
+        for _ in range(MOST_TRIES):
+            try:
+                note = yield from self._taker.note(
+                    self._segmented.passage(blank), self._segmented.words(blank), progress
+                )
+            except OctavoError as error:
+                log.warning("Segment %d could not be read: %s", index + 1, error)
+                last_error = error
             else:
-                yield event
+                read = dataclasses.replace(
+                    blank, state=SegmentState.READ, note=note.text, is_extract=note.is_extract
+                )
+                self._keep(index, read)
+                self._keep_prefix()
+                return None
+        failed = dataclasses.replace(blank, state=SegmentState.FAILED, error=sentence_of(last_error))
+        self._keep(index, failed)
+        return last_error
 
-    def _nothing_found(self) -> Iterator[SegmentEvent]:
-        titles = [document.title for document in self._plan.documents]
-        yield Token(nothing_found_sentence(titles, self._total), NO_TOKEN)
-        yield self._ended(StopReason.END)
+    def _keep(self, index: int, segment: ReadSegment) -> None:
+        self._segments[index] = segment
+        self._keeper.save_segment(self.reading.id, index, segment)
 
-    def _ended(self, reason: StopReason) -> Finished:
-        """Return the end of an answer to which the model wrote nothing."""
-        stats = self._stats or GenerationStats.of_nothing(self._plan.request.kv, reason)
-        elapsed_s = time.perf_counter() - self._started_s
-        return Finished(self._with_parts(stats, ttft_s=elapsed_s, completion_tokens=0, stop_reason=reason))
-
-    def _with_parts(self, stats: GenerationStats, **changes: Any) -> GenerationStats:
-        peak_nbytes = max(self._peak_nbytes, stats.peak_nbytes)
-        return dataclasses.replace(stats, segments=self._num_read, peak_nbytes=peak_nbytes, **changes)
+    def notes(self, first_number: int) -> list[NumberedNote]:
+        """Return the notes on it under numbers from `first_number` on."""
+        noted = (each for each in self._segments if counts(each, self.reading.way))
+        return [
+            NumberedNote((number,), self._segmented.place(segment), segment.note)
+            for number, segment in zip(numbers_from(first_number), noted, strict=False)
+        ]

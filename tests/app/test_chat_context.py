@@ -21,7 +21,7 @@ from app.ledger.keeper import SHORT_OF_MEMORY
 from app.ledger.progress import ContextChanged, SummaryProgress
 from app.ledger.records import Summary, SummarySource, SummaryState
 from app.ledger.summary_request import most_summary_tokens
-from app.profiles import Overflow
+from app.profiles import DocumentMode, Overflow
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
 from engine.admission import (
@@ -29,6 +29,7 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LongerContext,
+    LookUp,
     SummarizeTurns,
 )
 from engine.backend import Backend
@@ -398,13 +399,13 @@ def test_off_reads_all_until_it_does_not_fit_and_then_says_what_would(talk: Talk
 
 
 def test_a_message_that_is_longer_than_the_context_is_refused_with_the_numbers(talk: Talk) -> None:
-    small = dataclasses.replace(SUMMARIZE, max_context=512)
+    small = dataclasses.replace(SUMMARIZE, max_context=512, document_mode=DocumentMode.WHOLE)
     talk.ask("Hello?", small)
     paper = Document("Paper", "/tmp/paper", "text", "Owls hunt at night. " * 60, None)
     question = talk.say("What hunts?", paper)
     with pytest.raises(AdmissionError, match=r"set to 512.*document") as caught:
         list(talk.service.reply(talk.id, question, small, CancelToken()))
-    assert {type(choice) for choice in caught.value.choices} <= {LongerContext, InSegments}
+    assert {type(choice) for choice in caught.value.choices} <= {LongerContext, InSegments, LookUp}
     assert not talk.summaries and talk.store.conversation(talk.id).leaf_id == question
 
 

@@ -1,0 +1,57 @@
+"""How long segments, the notes on them, and notes that are joined may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.admission import LEAST_SEGMENT_TOKENS, MOST_SEGMENT_TOKENS, note_room_tokens
+
+NOTE_SHARE = 20
+"""The notes on one segment take this fraction of the context at most,"""
+NOTE_TOKENS = (48, 256)
+"""within these bounds."""
+MARGIN_TOKENS = 8
+"""What a text may take more in the middle of a prompt than alone."""
+
+
+@dataclass(frozen=True)
+class SegmentBudget:
+    """Tokens of what is read and written when documents are read in segments.
+
+    Attributes:
+        segment_tokens: the most of one segment.
+        note_tokens: the most of the note on it.
+        writing_tokens: the most that are written for a note, reasoning included.
+        join_tokens: the most of notes that are made shorter together.
+    """
+
+    segment_tokens: int
+    note_tokens: int
+    writing_tokens: int
+    join_tokens: int
+
+    @classmethod
+    def of(cls, limit_tokens: int, frame_tokens: int, join_frame_tokens: int) -> SegmentBudget:
+        """Return what a context of so many tokens leaves.
+
+        Args:
+            limit_tokens: of the context.
+            frame_tokens: of a prompt for a note, without the words of the segment.
+            join_frame_tokens: of a prompt for shorter notes, without the notes.
+        """
+        note_tokens = most_note_tokens(limit_tokens)
+        writing_tokens = max(note_tokens, note_room_tokens(limit_tokens))
+        room = limit_tokens - writing_tokens - MARGIN_TOKENS
+        segment_tokens = min(MOST_SEGMENT_TOKENS, room - frame_tokens)
+        return cls(segment_tokens, note_tokens, writing_tokens, room - join_frame_tokens)
+
+    @property
+    def missing_tokens(self) -> int:
+        """What the context lacks for reading in segments to lead anywhere; 0 or less for nothing."""
+        for_joins = 2 * (self.note_tokens + MARGIN_TOKENS) - self.join_tokens
+        return max(LEAST_SEGMENT_TOKENS - self.segment_tokens, for_joins)
+
+
+def most_note_tokens(limit_tokens: int) -> int:
+    """Return how long a note on a segment may be in a context of so many tokens."""
+    return min(max(limit_tokens // NOTE_SHARE, NOTE_TOKENS[0]), NOTE_TOKENS[1])

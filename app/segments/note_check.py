@@ -1,0 +1,35 @@
+"""Whether a note says only what its segment says, as far as rules can see that."""
+
+from __future__ import annotations
+
+import re
+
+from app.ledger.facts import names_in, numbers_in
+from app.ledger.sentences import sentences, words_of
+from app.ledger.summary_check import repeats
+from app.sources.evidence import locate
+
+_ITEM_NUMBER = re.compile(r"^\s*(?:\(?\d{1,2}[.):]|[-*•])\s+", re.MULTILINE)
+"""A number that counts the items of a list: the note's own."""
+_STEM_CHARACTERS = 5
+
+
+def is_supported(note: str, text: str, question: str) -> bool:
+    """Return whether a note rests on a text.
+
+    Its numbers are in it, its names there or in the question, a sentence of it shares what is rare with the
+    note, and the note does not go round in circles.
+
+    Args:
+        note: what a model wrote.
+        text: what it was written on, with the words that say where that stands.
+        question: what was asked.
+    """
+    told = _ITEM_NUMBER.sub("", note)
+    if numbers_in(told) - numbers_in(text) or repeats(note):
+        return False
+    known = set(words_of(text)) | set(words_of(question))
+    stems = {word[:_STEM_CHARACTERS] for word in known}
+    if any(name not in known and name[:_STEM_CHARACTERS] not in stems for name in names_in(sentences(told))):
+        return False
+    return locate(told, text) is not None
