@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from app.cli.bench_conversation import conversation
+from app.cli.bench_document import document
 from app.cli.bench_guard import guard
 from app.cli.bench_prefix import prefix, prefix_phase
 from app.cli.bench_trim import trim
@@ -51,6 +52,7 @@ def bench() -> None:
 
 
 bench.add_command(conversation)
+bench.add_command(document)
 bench.add_command(guard)
 bench.add_command(prefix)
 bench.add_command(prefix_phase)

@@ -79,9 +79,11 @@ def _tells(kind: FactKind, words: str, answer: str) -> bool:
 def _tells_date(words: str, answer: str) -> bool:
     """Return whether words have a date such as `14 March 2031`, or `2031-03-14`."""
     day, month, year = answer.split()
-    numbers = {number.lstrip("0") for number in re.findall(r"\d+", words)}
-    has_month = month.casefold() in words.casefold() or str(MONTHS.index(month) + 1) in numbers - {day}
-    return has_month and {day, year} <= numbers
+    numbers = [number.lstrip("0") for number in re.findall(r"\d+", words)]
+    if not {day, year} <= set(numbers):
+        return False
+    numbers.remove(day)
+    return month.casefold() in words.casefold() or str(MONTHS.index(month) + 1) in numbers
 
 
 def _codes(words: str) -> set[tuple[str, str]]:

@@ -160,14 +160,17 @@ class _Writer:
     def _plant(
         self, form: Mapping[str, Any], question: str, places: list[str], answers: _Answers
     ) -> _Planted:
-        told = [(places.pop(), answers.new(form), answers.new(form)) for _ in range(NUM_WRONG + 1)]
+        is_code = FactKind(form["kind"]) is FactKind.CODE
+        told = [
+            (places.pop(), answers.new(form), answers.new(form) if is_code else "")
+            for _ in range(NUM_WRONG + 1)
+        ]
         sentences = [
             string.Template(form["sentence"]).substitute(place=place, answer=answer, other=other)
             for place, answer, other in told
         ]
         place, answer, _ = told[0]
-        is_code = FactKind(form["kind"]) is FactKind.CODE
-        wrong = [each for _, each, _ in told[1:]] + [other for _, _, other in told if is_code]
+        wrong = [each for _, each, _ in told[1:]] + [other for _, _, other in told if other]
         asked = string.Template(question).substitute(place=place)
         return _Planted(
             FactKind(form["kind"]), asked, answer, tuple(wrong), sentences[0], tuple(sentences[1:])
