@@ -23,8 +23,8 @@ from ui.document_sizes import DocumentSizes
 from ui.document_work import DocumentsAhead, ReadAheadProgress
 from ui.engine_thread import EngineThread
 
-_WAITS = AheadWords("It is read as soon as the model has time.")
-_READ = AheadWords("Read. Your question waits only for its own words.")
+_WAITS = AheadWords("It is read as soon as the model has time.", "Waits to be read")
+_READ = AheadWords("Read. Your question waits only for its own words.", "Read")
 
 
 class DocumentReading(QObject):
@@ -191,10 +191,10 @@ class DocumentReading(QObject):
 def ahead_words(progress: ReadAheadProgress) -> AheadWords:
     """Return how far documents are read, in words."""
     if progress.error:
-        return AheadWords(f"It is read with your question. {progress.error}")
+        return AheadWords(f"It is read with your question. {progress.error}", "Read with your question")
     if progress.is_done:
         return _READ
     seconds = progress.seconds_left
     left = "" if seconds is None else f", {short_duration(seconds)} left"
     words = f"Read {progress.done:,} of {progress.total:,} tokens{left}"
-    return AheadWords(words, (progress.done, progress.total))
+    return AheadWords(words, words, (progress.done, progress.total))

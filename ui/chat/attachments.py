@@ -51,10 +51,12 @@ class AheadWords:
 
     Attributes:
         text: it in words, such as `Read 2,048 of 6,100 tokens, about 40 s left`.
+        short: the same on a line with others.
         progress: done and total, None where it is not being read.
     """
 
     text: str
+    short: str
     progress: tuple[int, int] | None = None
 
 
@@ -97,7 +99,7 @@ class AttachmentChip:
         if self.way is None:
             return ""
         words = WAY_WORDS[self.way] if self.cost is None else self.cost.of(self.way).words
-        return self.ahead.text if self.ahead is not None else f"{WAY_NAMES[self.way]}: {words}"
+        return self.ahead.short if self.ahead is not None else f"{WAY_NAMES[self.way]}: {words}"
 
 
 def size_text(attachment: Attachment, *, note: str = "", tokens: int | None = None) -> str:

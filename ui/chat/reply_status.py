@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from app.duration_words import short_duration
 from app.reading.shown import ShownPassage
-from app.segments.progress import ReadingProgress
+from app.segments.progress import ReadingProgress, SegmentProgress
 from app.store.records import Message, MessageState
 from engine.events import GenerationStats, PrefillProgress, StopReason
 
@@ -28,7 +29,7 @@ def stats_text(stats: GenerationStats) -> str:
             stop,
         ]
     if stats.segments:
-        parts.append("read in 1 part" if stats.segments == 1 else f"read in {stats.segments:,} parts")
+        parts.append(f"read in {stats.segments:,} segment{'' if stats.segments == 1 else 's'}")
     parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
     if stats.left_out_turns:
         turns = "1 turn" if stats.left_out_turns == 1 else f"{stats.left_out_turns:,} turns"
@@ -62,9 +63,11 @@ def state_text(message: Message) -> str:
 def prefill_text(progress: ReadingProgress) -> str:
     """Return how far the prompt is read, such as `Reading 1,200 of 6,031 tokens (reused 0)`.
 
-    Where documents are read in parts, the part is what counts: `Reading part 3 of 12`; where old turns are
-    summarized first, that: `Summarizing 6 turns`.
+    Where documents are read in segments, the segment is what counts: `Reading segment 3 of 12, about 40 s
+    left`; where old turns are summarized first, that: `Summarizing 6 turns`.
     """
     if isinstance(progress, PrefillProgress):
         return f"Reading {progress.done:,} of {progress.total:,} tokens (reused {progress.reused:,})"
+    if isinstance(progress, SegmentProgress) and progress.seconds_left is not None:
+        return f"{progress.words}, {short_duration(progress.seconds_left)} left"
     return progress.words

@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import dataclasses
 
+from app.segments.progress import SegmentProgress
 from engine.events import GenerationStats, StopReason
 from tests.app.store.samples import USAGE
-from ui.chat.reply_status import stats_text
+from ui.chat.reply_status import prefill_text, stats_text
 
 STATS = GenerationStats(
     prompt_tokens=6_031,
@@ -41,6 +42,13 @@ def test_a_reply_stopped_while_its_prompt_was_read_shows_no_speed() -> None:
     assert stats_text(stats) == "stopped before the first token · 0.84 s · reused 5,000 of 6,031"
 
 
-def test_a_reply_from_notes_says_in_how_many_parts_documents_were_read() -> None:
-    assert " · read in 12 parts · reused" in stats_text(dataclasses.replace(STATS, segments=12))
-    assert " · read in 1 part · reused" in stats_text(dataclasses.replace(STATS, segments=1))
+def test_a_reply_from_notes_says_in_how_many_segments_documents_were_read() -> None:
+    assert " · read in 12 segments · reused" in stats_text(dataclasses.replace(STATS, segments=12))
+    assert " · read in 1 segment · reused" in stats_text(dataclasses.replace(STATS, segments=1))
+
+
+def test_reading_in_segments_says_how_long_it_still_takes_once_that_is_known() -> None:
+    assert prefill_text(SegmentProgress(3, 12, "book")) == "Reading segment 3 of 12"
+    assert prefill_text(SegmentProgress(3, 12, "book", seconds_left=42)) == (
+        "Reading segment 3 of 12, about 40\N{NO-BREAK SPACE}s left"
+    )
