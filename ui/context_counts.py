@@ -117,8 +117,8 @@ class ContextCounts:
         whole = asked.with_question
         self.open_documents = _open_documents(whole)
         self.context = _without(whole, self.open_documents)
-        self._waiting = _open_documents(asked.context)
-        self._history = _without(asked.context, self._waiting)
+        earlier = [each for each in self.open_documents if each not in asked.attachments]
+        self._history = _without(asked.context, earlier)
         self._counts = counts
         self._size: tuple[tuple[LoadedModel, str, ContextUsage | None], ContextSize] | None = None
         self._plans: dict[Hashable, TrimPlan | None] = {}
@@ -228,14 +228,15 @@ class _Piece:
 
 
 def _open_documents(context: ConversationContext) -> tuple[Attachment, ...]:
-    """Return the documents of the question that waits that are read whole, or may be."""
+    """Return the documents that are decided on with the question that waits, or that come with it, whole."""
     if context.ways.question_id is None:
         return ()
-    return tuple(
+    own = (
         each
         for each in context.path[-1].attachments
         if context.ways.is_whole(key := attachment_key(each.id)) and context.ways.is_available(key)
     )
+    return tuple({each.id: each for each in (*context.ways.undecided(), *own)}.values())
 
 
 def _without(context: ConversationContext, documents: Sequence[Attachment]) -> ConversationContext:

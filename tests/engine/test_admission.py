@@ -15,6 +15,7 @@ from engine.admission import (
     DropTurns,
     InSegments,
     LongerContext,
+    LookUp,
     LowerPrecision,
     PackedWeights,
     ShorterContext,
@@ -256,15 +257,16 @@ def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> Non
     message = ChatMessage("user", content, (DocumentRange("paper", 0, 2000),))
     with pytest.raises(AdmissionError) as caught:
         engine.admit(asked((message,), max_context=600))
-    longer, segments = caught.value.choices
+    longer, segments, looked_up = caught.value.choices
     assert longer == LongerContext(3072)  # 2031 tokens, 16 and 1,024 for the answer, as a round number
     # 600 tokens, 16 of them for the answer, and the question with the template around: 31 bytes.
     assert isinstance(segments, InSegments)
+    assert looked_up == LookUp(segments.keys)
     assert segments.num_segments == -(-2000 // (600 - 150 - 31 - 130))
     assert segments.document_tokens == pytest.approx(2000, abs=20)
 
 
-def test_a_summary_at_the_head_of_a_message_is_no_document_to_be_removed_or_read_in_parts(
+def test_a_summary_at_the_head_of_a_message_is_no_document_to_be_removed_or_read_in_segments(
     engine: Engine,
 ) -> None:
     content = "s" * 300 + "\n\n" + "x" * 2000 + "\n\nWhat is it?"

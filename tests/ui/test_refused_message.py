@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
@@ -11,11 +10,13 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.documents.document import Document
+from app.documents.ways import DocumentWay
 from app.ledger.context import SpanState
+from app.ledger.records import attachment_key
 from app.profiles import BUILT_IN, DocumentMode, Overflow
+from app.reading_speed import ReadingSpeed
 from app.store.records import Message, MessageState, Role
-from engine.admission import AdmissionError, LowerPrecision
-from engine.events import GenerationStats, StopReason
+from engine.admission import AdmissionError, LowerPrecision, reading_room_tokens
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
@@ -151,34 +152,48 @@ def test_a_limit_beyond_what_fits_into_memory_is_said_beside_the_meter_and_kept(
     assert window.profile.value.max_context == 12_288
 
 
-def test_a_document_that_is_too_long_can_be_read_in_segments(window: MainWindow, qtbot: QtBot) -> None:
+def long_document(window: MainWindow) -> str:
+    """Open a conversation with a draft of a document that does not fit; return the document's key."""
+    window.profile.update(document_mode=DocumentMode.WHOLE)
     conversation = window._store.create_conversation()
-    window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
+    document = Document("Long", "/x", "text", "z" * 4_000)
+    attachment = window._store.add_attachment(conversation.id, document)
     window.chat.switcher.open(conversation.id)
+    return attachment_key(attachment.id)
+
+
+@pytest.mark.parametrize(
+    ("choice", "way"),
+    [("Read in about 3 segments", DocumentWay.SEGMENTS), ("Look up", DocumentWay.LOOK_UP)],
+)
+def test_a_document_that_is_too_long_can_be_read_in_segments_or_looked_up(
+    window: MainWindow, qtbot: QtBot, choice: str, way: DocumentWay
+) -> None:
+    key = long_document(window)
     ask(window, qtbot, "What does it say?")
-    assert "Read in about 3 parts" in offered(window)
     assert window.composer.text == "What does it say?"
     assert len(window.chat.attachments.attachments) == 1
     with qtbot.waitSignal(window.chat.stream.busy_changed, timeout=WAIT_MS):
-        offered(window)["Read in about 3 parts"].click()
-    assert window.profile.value.document_mode is DocumentMode.SEGMENTS
+        offered(window)[choice].click()
+    assert window.chat.session.context.rows.marks[key].way is way
+    assert window.profile.value.document_mode is DocumentMode.WHOLE
     assert window.chat.session.messages[0].text == "What does it say?"
     assert len(window.chat.session.messages[0].attachments) == 1
 
 
-def test_reading_in_parts_tells_how_long_it_takes_once_a_speed_was_measured(
+def test_reading_in_segments_tells_how_long_it_takes_once_a_speed_was_measured(
     window: MainWindow, qtbot: QtBot
 ) -> None:
-    conversation = window._store.create_conversation()
-    window._store.add_attachment(conversation.id, Document("Long", "/x", "text", "z" * 4_000))
-    window.chat.switcher.open(conversation.id)
+    long_document(window)
+    window.chat.refused.take_speed(ReadingSpeed())
     ask(window, qtbot, "What does it say?")
-    assert "To read it in parts" not in said(window)
+    assert "To read it in segments" not in said(window)
     window.chat.refused.forget()
-    stats = GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.END)
-    window.chat.refused.take_speed(dataclasses.replace(stats, prefill_tps=10.0, decode_tps=10.0))
+    speed = ReadingSpeed().with_read(0, 1000, 100.0).with_written(0, 1000, 100.0)
+    window.chat.refused.take_speed(speed)
     ask(window, qtbot, "What does it say?")
-    assert "To read it in parts takes about 7 minutes." in said(window)  # 400 s, and 10 s for each part
+    # 4,000 tokens, and 130 and a note of 100 for each of 3 segments, at 10 a second.
+    assert "To read it in segments takes about 8 minutes." in said(window)
 
 
 def test_the_panel_goes_when_the_text_is_edited(window: MainWindow, qtbot: QtBot) -> None:
@@ -233,7 +248,7 @@ def test_a_conversation_begins_with_the_profile_that_was_chosen_last(
     assert window.top_bar.profile_button.text() == "Code"
 
 
-def test_a_question_about_a_document_that_was_read_in_parts_is_no_refusal(
+def test_a_document_for_which_no_way_was_chosen_is_counted_as_the_profile_will_have_it_read(
     window: MainWindow, qtbot: QtBot
 ) -> None:
     window.profile.update(document_mode=DocumentMode.SEGMENTS)
@@ -244,11 +259,11 @@ def test_a_question_about_a_document_that_was_read_in_parts_is_no_refusal(
     window._store.finish_reply(answer.id, "Nothing.", MessageState.COMPLETE)
     window.chat.switcher.open(conversation.id)
     window.profile.update(document_mode=DocumentMode.SEGMENTS)
-    qtbot.waitUntil(lambda: "in parts" in window.composer._note.text(), timeout=WAIT_MS)
     qtbot.waitUntil(lambda: window.chat._check.use("And now?").used_tokens is not None, timeout=WAIT_MS)
     assert window.chat._check.admission("And now?") is None
-    used = window.chat._check.use("And now?").read_tokens
-    assert used is not None and used < 200
+    use = window.chat._check.use("And now?")
+    assert use.used_tokens is not None and use.used_tokens < 300
+    assert use.reading_tokens == reading_room_tokens(use.limit_tokens or 0)
     window.profile.update(document_mode=DocumentMode.WHOLE)
     assert window.chat._check.admission("And now?") is not None
 

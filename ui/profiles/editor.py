@@ -32,6 +32,7 @@ _MOST_TOKENS = 10_000_000
 _FIRST_LIMIT = 8_192
 """What the limit is when it is switched on first."""
 _FIELD_WIDTH = 108
+_LONG_DOCUMENTS = "Documents that do not fit whole"
 
 
 class ProfileEditor(QWidget):
@@ -68,7 +69,7 @@ class ProfileEditor(QWidget):
         self._trim.changed.connect(
             lambda trim_at, keep_ratio: self._current.update(trim_at=trim_at, keep_ratio=keep_ratio)
         )
-        self._documents = _choice("Documents", DOCUMENT_WORDS)
+        self._documents = _choice(_LONG_DOCUMENTS, DOCUMENT_WORDS)
         self._documents.activated.connect(
             lambda _: self._current.update(document_mode=DocumentMode(self._documents.currentData()))
         )
@@ -102,7 +103,7 @@ class ProfileEditor(QWidget):
         grid.addWidget(_label("When the context is full", self._overflow), 2, 0, 1, 2)
         grid.addWidget(self._overflow, 3, 0, 1, 2)
         grid.addWidget(self._trim, 4, 0, 1, 2)
-        grid.addWidget(_label("Documents", self._documents), 5, 0, 1, 2)
+        grid.addWidget(_label(_LONG_DOCUMENTS, self._documents), 5, 0, 1, 2)
         grid.addWidget(self._documents, 6, 0, 1, 2)
         row = QWidget()
         buttons = FlowLayout(row, spacing=2)

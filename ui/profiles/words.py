@@ -12,8 +12,8 @@ OVERFLOW_WORDS = {
     Overflow.OFF: "Off",
 }
 DOCUMENT_WORDS = {
-    DocumentMode.AUTO: "As is sensible",
-    DocumentMode.WHOLE: "Read whole",
+    DocumentMode.AUTO: "In segments or look up",
+    DocumentMode.WHOLE: "Ask what to do",
     DocumentMode.SEGMENTS: "In segments",
     DocumentMode.LOOK_UP: "Look up",
 }
@@ -23,11 +23,11 @@ _OVERFLOW_PARTS = {
     Overflow.ASK: "asks when full",
     Overflow.OFF: "no trimming",
 }
-
 _DOCUMENT_PARTS = {
-    DocumentMode.WHOLE: ["documents whole"],
-    DocumentMode.SEGMENTS: ["long documents in segments"],
-    DocumentMode.LOOK_UP: ["long documents looked up"],
+    DocumentMode.AUTO: "",
+    DocumentMode.WHOLE: "asks about long documents",
+    DocumentMode.SEGMENTS: "long documents in segments",
+    DocumentMode.LOOK_UP: "long documents looked up",
 }
 
 
@@ -39,8 +39,8 @@ def description(profile: Profile) -> str:
     limit = profile.max_context
     parts.append("all that fits" if limit is None else f"up to {limit:,} tokens")
     parts.append(_OVERFLOW_PARTS[profile.overflow])
-    parts.extend(_DOCUMENT_PARTS.get(profile.document_mode, []))
-    return ", ".join(parts)
+    parts.append(_DOCUMENT_PARTS[profile.document_mode])
+    return ", ".join(filter(None, parts))
 
 
 def precision_words(kv: KVSpec) -> str:

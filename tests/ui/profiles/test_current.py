@@ -68,7 +68,7 @@ def test_a_change_makes_the_settings_the_conversations_own_and_no_others(
 ) -> None:
     first = open_one(store, current)
     current.update(kv=FOUR_BIT, overflow=Overflow.ASK)
-    own = Profile(CUSTOM, FOUR_BIT, 12_288, Overflow.ASK, DocumentMode.WHOLE)
+    own = Profile(CUSTOM, FOUR_BIT, 12_288, Overflow.ASK, DocumentMode.AUTO)
     assert (current.value, current.origin) == (own, "Chat")
     open_one(store, current)
     assert (current.value, current.origin) == (CHAT, None)
@@ -133,7 +133,7 @@ def test_an_own_profile_is_followed_when_it_is_changed_renamed_and_deleted(
     assert current.value.name == "Papers"
     current.update(max_context=4_096)
     current.save_changes()
-    papers = Profile("Papers", FOUR_BIT, 4_096, Overflow.SUMMARIZE, DocumentMode.WHOLE)
+    papers = Profile("Papers", FOUR_BIT, 4_096, Overflow.SUMMARIZE, DocumentMode.AUTO)
     assert (current.value, current.origin, stored.value.profiles) == (papers, None, (papers,))
     assert reopen(store, current, first.id) == papers
     current.rename("Papers", "Reading")

@@ -46,7 +46,7 @@ def test_each_field_changes_its_setting_and_nothing_else(
 ) -> None:
     editor.findChild(QSpinBox).setValue(4_096)
     choose(combo(editor, "When the context is full"), "Ask what to do")
-    choose(combo(editor, "Documents"), "In parts where too long")
+    choose(combo(editor, "Documents that do not fit whole"), "In segments")
     value = current.value
     assert (value.name, value.kv, value.max_context) == (CUSTOM, BUILT_IN[0].kv, 4_096)
     assert (value.overflow, value.document_mode) == (Overflow.ASK, DocumentMode.SEGMENTS)
@@ -75,7 +75,7 @@ def test_another_conversations_settings_are_shown_and_not_changed(
     assert current.value == BUILT_IN[0]
     assert editor.findChild(QSpinBox).value() == 12_288
     assert combo(editor, "When the context is full").currentText() == "Summarize old turns"
-    assert combo(editor, "Documents").currentText() == "Read whole"
+    assert combo(editor, "Documents that do not fit whole").currentText() == "In segments or look up"
 
 
 def test_built_in_profiles_can_be_copied_and_not_changed(

@@ -30,15 +30,15 @@ def menu(qtbot: QtBot, current: CurrentProfile) -> ProfileMenu:
     ("profile", "words"),
     [
         (BUILT_IN[0], "8-bit, up to 12,288 tokens, summarizes old turns"),
-        (BUILT_IN[1], "4-bit, attention budget, all that fits, asks when full, long documents in parts"),
+        (BUILT_IN[1], "4-bit, attention budget, all that fits, asks when full"),
         (BUILT_IN[2], "8-bit, all that fits, asks when full"),
         (
             Profile("", KVSpec.parse("k8v4"), 512, Overflow.DROP, DocumentMode.WHOLE),
-            "8-bit keys and 4-bit values, up to 512 tokens, drops old turns",
+            "8-bit keys and 4-bit values, up to 512 tokens, drops old turns, asks about long documents",
         ),
         (
-            Profile("", KVSpec.parse("0-3:8"), None, Overflow.ASK, DocumentMode.WHOLE),
-            "mixed bits, all that fits, asks when full",
+            Profile("", KVSpec.parse("0-3:8"), None, Overflow.ASK, DocumentMode.SEGMENTS),
+            "mixed bits, all that fits, asks when full, long documents in segments",
         ),
     ],
 )
