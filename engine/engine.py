@@ -138,18 +138,18 @@ class Engine(ModelSlot):
 
         Raises:
             ModelError: no model is loaded, or the template refuses the messages in every form.
-            ContextOverflowError, AdmissionError: as `admit`, at once; or memory is short, at any time. What was
-                read until then is held.
+            ContextOverflowError, AdmissionError: as `admit`, at once; or memory is short, at any time. What
+                was read until then is held.
             Cancelled: something else comes first; what was read until then is held.
         """
         return self._require_session().read_ahead(request, cancel)
 
     def keep_prefix(self, conversation_id: int, owner_id: int, cancel: CancelToken) -> int:
-        """Keep what a conversation in memory begins with, system prompt and documents, for other ones to find.
+        """Keep the system prompt and the documents that a conversation begins with, to be found again.
 
         For what is read in segments, each in a conversation that is forgotten afterwards: a later prompt that
-        begins with the same tokens need not read them. Its full pages go to the bits of cold ones and into the
-        prefix cache, as far as they may be kept.
+        begins with the same tokens need not read them. Its full pages go to the bits of cold ones and into
+        the prefix cache, as far as they may be kept.
 
         Args:
             conversation_id: what was read; to be called before it is forgotten.

@@ -16,8 +16,8 @@ from engine.kv.precision import KVSpec, Tier
 class SharingCache(EditableCache):
     """A cache from whose pages another conversation can begin.
 
-    Unlike forks, which are of one conversation, neither takes bits from a page that the other reads: it gets a
-    copy first. Only where memory is short (`press`) do both lose them.
+    Unlike forks, which are of one conversation, neither takes bits from a page that the other reads: it gets
+    a copy first. Only where memory is short (`press`) do both lose them.
     """
 
     def common_tokens(self, tokens: Sequence[int], spec: KVSpec) -> int:
@@ -63,10 +63,7 @@ class SharingCache(EditableCache):
         return other
 
     def cool(self, num_tokens: int) -> None:
-        """Bring the full pages of the first tokens to the cold tier, save the first, which stays a tier higher.
-
-        That is where age would bring them.
-        """
+        """Bring the full pages of the first tokens down as age would: all but the first to the cold tier."""
         first = Tier.WARM if self.spec.hot_pages + self.spec.warm_pages else Tier.COLD
         moves: list[tuple[Page, Tier]] = []
         count = 0

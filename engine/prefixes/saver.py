@@ -248,7 +248,7 @@ class SavedPrompt(PromptSaving):
 
 
 def _leading(context: HeldContext) -> tuple[SavablePage, ...]:
-    """Return the pages that lie wholly in the system prompt and the documents that an unbroken text begins with."""
+    """Return the pages that lie wholly in the system prompt and the documents that a text begins with."""
     stop = _documents_stop(context.spans)
     return tuple(page for page in context.cache.savable_pages() if page.position + page.num_tokens <= stop)
 
