@@ -47,6 +47,7 @@ class Outline(QListView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setViewportMargins(8, 4, 4, 4)
         self.clicked.connect(self._choose)
         Theme.current().changed.connect(self.viewport().update)
 

@@ -15,6 +15,7 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QPen,
+    QResizeEvent,
     QTextBlockFormat,
     QTextCharFormat,
     QTextCursor,
@@ -27,6 +28,7 @@ from ui.theme import Theme
 
 _LEFT = 16
 _RIGHT = 8
+_BAR = 3
 _LINE_HEIGHT = 130.0
 
 
@@ -41,16 +43,23 @@ class Mark:
 class PageView(QTextEdit):
     """Text to read, scroll and copy from; it never loads anything.
 
+    Attributes:
+        is_resizing: whether lines are being broken anew; what is scrolled then is not scrolled by the user.
+
     Signals:
+        resized: lines were broken anew, for another width.
         start_wanted, end_wanted: the keyboard asks for the beginning or the end of the whole document.
     """
 
+    resized = Signal()
     start_wanted = Signal()
     end_wanted = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self.is_resizing = False
         self._pages: Sequence[Mark] = ()
+        self._passage = (0, 0)
         self.setDocument(QuietDocument(self))
         self.setReadOnly(True)
         # Without a caret the arrow keys scroll, from where one is and not from where the caret was left.
@@ -86,7 +95,7 @@ class PageView(QTextEdit):
             self._enlarge(cursor, heading, style)
         cursor.endEditBlock()
         document.setTextWidth(self.viewport().width())
-        document.pageCount()  # lays out all of it now: what is scrolled to must have its height
+        self._finish_layout()
 
     @property
     def first_position(self) -> int:
@@ -107,6 +116,11 @@ class PageView(QTextEdit):
         bar = self.verticalScrollBar()
         bar.setValue(bar.value() + self.top_of(position) - top)
 
+    def set_passage(self, start: int, stop: int) -> None:
+        """Put a bar beside the lines from one position to before another; none where they are equal."""
+        self._passage = (start, stop)
+        self.viewport().update()
+
     def selection(self, start: int, stop: int, form: QTextCharFormat) -> QTextEdit.ExtraSelection:
         """Return a mark on the characters from `start` to before `stop`."""
         made = QTextEdit.ExtraSelection()
@@ -114,6 +128,13 @@ class PageView(QTextEdit):
         cursor.setPosition(stop, QTextCursor.MoveMode.KeepAnchor)
         made.cursor, made.format = cursor, form
         return made
+
+    def resizeEvent(self, event: QResizeEvent) -> None:  # noqa: D102
+        self.is_resizing = True
+        super().resizeEvent(event)
+        self._finish_layout()
+        self.is_resizing = False
+        self.resized.emit()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102
         if event.matches(QKeySequence.StandardKey.MoveToStartOfDocument) or event.key() == Qt.Key.Key_Home:
@@ -125,9 +146,22 @@ class PageView(QTextEdit):
 
     def paintEvent(self, event: QPaintEvent) -> None:  # noqa: D102
         super().paintEvent(event)
-        if not self._pages:
-            return
         painter = QPainter(self.viewport())
+        self._paint_bar(painter)
+        if self._pages:
+            self._paint_numbers(painter)
+
+    def _paint_bar(self, painter: QPainter) -> None:
+        """Paint a bar beside the lines of the passage."""
+        start, stop = self._passage
+        first, last = max(start, self.first_position), min(stop, self.last_position)
+        if start < stop and first <= last:
+            top, bottom = (self.cursorRect(self._cursor_at(each)) for each in (first, last))
+            area = QRectF(_LEFT // 2 - _BAR, top.top(), _BAR, bottom.bottom() - top.top())
+            painter.fillRect(area, Theme.current().palette.color("accent"))
+
+    def _paint_numbers(self, painter: QPainter) -> None:
+        """Paint the number of each page beside the line in which it begins."""
         palette = Theme.current().palette
         metrics = QFontMetrics(self._number_font())
         painter.setFont(self._number_font())
@@ -141,6 +175,11 @@ class PageView(QTextEdit):
                 painter.setPen(palette.color("text_faint"))
                 place = QRectF(0, rect.top() + 2, right, metrics.height())
                 painter.drawText(place, Qt.AlignmentFlag.AlignRight, f"p. {page.number:,}")
+
+    def _finish_layout(self) -> None:
+        """Lay out all of it now: what is scrolled to must have its height, and Qt tells of it too late."""
+        self.document().pageCount()
+        self.document().documentLayout().documentSizeChanged.emit(self.document().size())
 
     def _cursor_at(self, position: int) -> QTextCursor:
         cursor = QTextCursor(self.document())

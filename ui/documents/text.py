@@ -40,8 +40,11 @@ class DocumentText(QWidget):
         self._hits: Sequence[tuple[int, int]] = ()
         self._hit = -1
         self._is_moving = False
+        self._first = 0
+        self._target: int | None = None
         self.page = PageView(self)
         self.page.verticalScrollBar().valueChanged.connect(self._on_scrolled)
+        self.page.resized.connect(self._on_resized)
         self.page.start_wanted.connect(lambda: self.go_to(0))
         self.page.end_wanted.connect(self._go_to_end)
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
@@ -83,6 +86,7 @@ class DocumentText(QWidget):
         if not self._stretch.holds(offset):
             self._lay_out(offset)
         self._put(offset, round(self.page.viewport().height() * _ABOVE_SHARE) if offset else 0)
+        self._target = offset
 
     def show_passage(self, start: int, stop: int) -> None:
         """Mark the characters from `start` to before `stop`, and scroll there; none where they are equal."""
@@ -131,14 +135,16 @@ class DocumentText(QWidget):
         self._is_moving = was_moving
 
     def _put(self, offset: int, top: int) -> None:
+        self._target = None
         self._is_moving = True
         self.page.put(self._stretch.position(offset), top)
         self._is_moving = False
         self._tell()
 
     def _on_scrolled(self) -> None:
-        if self._is_moving:
+        if self._is_moving or self.page.is_resizing:
             return
+        self._target = None
         first = self.first_offset
         if self._stretch.is_near_edge(first, self._stretch.offset(self.page.last_position)):
             top = self.page.top_of(self._stretch.position(first))
@@ -146,6 +152,13 @@ class DocumentText(QWidget):
             self._put(first, top)
         else:
             self._tell()
+
+    def _on_resized(self) -> None:
+        """Stay where one went to, or where one was."""
+        if self._target is not None:
+            self.go_to(self._target)
+        else:
+            self._put(self._first, 0)
 
     def _on_bar(self, value: int) -> None:
         """Follow the scroll bar of the whole document."""
@@ -159,7 +172,8 @@ class DocumentText(QWidget):
             self._put(value, 0)
 
     def _tell(self) -> None:
-        first, own = self.first_offset, self.page.verticalScrollBar()
+        self._first = first = self.first_offset
+        own = self.page.verticalScrollBar()
         is_at_end = self._stretch.is_last and own.value() == own.maximum()
         was_moving, self._is_moving = self._is_moving, True
         if not self._bar.isSliderDown():
@@ -178,6 +192,7 @@ class DocumentText(QWidget):
         stretch, marks = self._stretch, []
         first = bisect_left(self._hits, (stretch.start, 0))
         last = bisect_left(self._hits, (stretch.stop, 0))
+        self.page.set_passage(*(stretch.position(each) for each in self._passage))
         spans = [(self._passage, passage)] if self._passage[0] < self._passage[1] else []
         spans += [
             (self._hits[index], current if index == self._hit else found) for index in range(first, last)
