@@ -72,15 +72,12 @@ class TrimPlan:
         return tuple(run for run in self.runs if run.prepared is None)
 
 
-def release_order(
-    context: ConversationContext, usage: Iterable[SpanUsage] = (), last: Collection[int] = ()
-) -> Order:
+def release_order(context: ConversationContext, usage: Iterable[SpanUsage] = ()) -> Order:
     """Return the turns that may be released, in the order in which they are.
 
     Args:
         context: what the model reads.
         usage: what its parts take; a turn of which nothing is known counts as cold.
-        last: indexes of turns that go after all others, hot ones included.
     """
     candidates = [
         index
@@ -88,7 +85,7 @@ def release_order(
         if turn.state is SpanState.IN_CONTEXT and not turn.is_pinned and not turn.is_pending
     ]
     hot = _hot_turns(context, candidates, usage)
-    return sorted(candidates, key=lambda index: (index in last, index in hot, index))
+    return sorted(candidates, key=lambda index: (index in hot, index))
 
 
 def _hot_turns(

@@ -87,7 +87,6 @@ def test_what_gets_twice_the_average_attention_goes_last_by_token_and_not_by_tur
     assert release_order(context, long) == [0, 1, 2, 3]
     # Attention to the question that is being answered is none to what may leave.
     assert release_order(context, [heat(0, 0.3), heat(1, 0.1), heat(2, 0.0), heat(4, 0.9)]) == [1, 2, 3, 0]
-    assert release_order(context, [], last=[0, 2]) == [1, 3, 0, 2]
 
 
 def test_turns_in_a_row_make_a_run_with_the_summaries_between_and_beside_them() -> None:
