@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 
 from app.document_cost import ReadingRoom, read_whole
 from app.documents.ways import DocumentWay
@@ -173,14 +174,14 @@ class ContextEstimate:
         waiting = self._open_tokens(drafts=False)
         around = self._around(context, 0)
         own = around - self._around(context, 1) if asked.has_question else 0
-        named = sum(map(self._contexts.placeholder_tokens, self._named_drafts))
+        named = self._named_tokens()
         history = None
-        if waiting is not None:
+        if waiting is not None and named is not None:
             history = self._system_tokens.tokens + counted.tokens + around - own - named + waiting
         return ContextUse(
             history,
             text,
-            None if documents is None else documents + named,
+            None if documents is None or named is None else documents + named,
             own,
             self._limit_tokens,
             self._fitting_tokens,
@@ -195,8 +196,7 @@ class ContextEstimate:
     @property
     def whole_tokens(self) -> int | None:
         """Tokens of the question's documents that are read whole, None while not all are counted."""
-        tokens = [self._contexts.document_tokens(each) for each in self.whole_documents]
-        return None if None in tokens else sum(each or 0 for each in tokens)
+        return _total(map(self._contexts.document_tokens, self.whole_documents))
 
     def _read_whole(self) -> tuple[Attachment, ...]:
         """Return the documents of the question that are read whole: as chosen, else as far as they fit.
@@ -230,23 +230,20 @@ class ContextEstimate:
         Args:
             drafts: only those of the message that is written, or only others; None for all.
         """
-        total = 0
-        for each in self._contexts.open_documents:
-            if drafts is not None and drafts is not (each in self._contexts.asked.attachments):
-                continue
-            tokens: int | None = self._contexts.placeholder_tokens(each)
-            if each in self.whole_documents:
-                tokens = self._contexts.document_tokens(each)
-            if tokens is None:
-                return None
-            total += tokens
-        return total
-
-    @property
-    def _named_drafts(self) -> list[Attachment]:
-        """The documents of the message that is written for which another way than whole is chosen."""
         asked = self._contexts.asked.attachments
-        return [each for each in asked if self.context.way(attachment_key(each.id)) in _NOT_WHOLE]
+        return _total(
+            self._contexts.document_tokens(each)
+            if each in self.whole_documents
+            else self._contexts.placeholder_tokens(each)
+            for each in self._contexts.open_documents
+            if drafts in (None, each in asked)
+        )
+
+    def _named_tokens(self) -> int | None:
+        """Return the tokens of the lines for drafts for which another way than whole is chosen."""
+        asked = self._contexts.asked.attachments
+        ways = ((each, self.context.way(attachment_key(each.id))) for each in asked)
+        return _total(self._contexts.placeholder_tokens(each) for each, way in ways if way in _NOT_WHOLE)
 
     def _to_read(self, context: ConversationContext) -> list[Attachment]:
         """Return the documents that will be read in segments, or looked up, for the question."""
@@ -257,9 +254,9 @@ class ContextEstimate:
         documents = self._to_read(context)
         if not documents:
             return 0
-        tokens = [self._contexts.document_tokens(each) for each in documents]
+        tokens = _total(map(self._contexts.document_tokens, documents))
         most = reading_room_tokens(self._limit_tokens)
-        return most if None in tokens else min(most, sum(each or 0 for each in tokens))
+        return most if tokens is None else min(most, tokens)
 
     # Prompts.
 
@@ -277,3 +274,9 @@ class ContextEstimate:
     def _run_tokens(self, context: ConversationContext, run: Run) -> int:
         text = run_text(context, run)
         return self._contexts.of_messages(text.messages[text.first :]).tokens
+
+
+def _total(counts: Iterable[int | None]) -> int | None:
+    """Return the sum of counts, None where one of them is not known."""
+    known = list(counts)
+    return None if None in known else sum(each or 0 for each in known)

@@ -214,9 +214,9 @@ class ContextCounts:
         """Return the tokens of a document that is read whole, None while they are not counted."""
         return self._counts.document(document)
 
-    def placeholder_tokens(self, document: Attachment) -> int:
-        """Return the tokens of the line that stands for a document which is not read whole."""
-        return self.about(placeholder_passage(document.title, document.num_pages, "").text)
+    def placeholder_tokens(self, document: Attachment) -> int | None:
+        """Return the tokens of the line that stands for a document which is not read whole, None as above."""
+        return self._counts.text(placeholder_passage(document.title, document.num_pages, "").text)
 
 
 @dataclass(frozen=True)
