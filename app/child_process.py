@@ -17,6 +17,7 @@ from typing import Any, Self
 from engine.cancel import CancelToken
 
 _POLL_S = 0.05
+_END_WAIT_S = 5.0
 _READ_NBYTES = 1 << 18
 _KEPT_LOG_NBYTES = 8192
 
@@ -91,9 +92,15 @@ class ChildProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill it where it still runs, and wait for its end."""
-        with self._process:
-            self.kill()
+        """Kill it where it still runs, and wait for its end.
+
+        One that a network drive keeps waiting, which nothing can kill, is left to the system.
+        """
+        self.kill()
+        for stream in (self._process.stdout, self._process.stderr):
+            if stream is not None:
+                stream.close()
+        self.wait(_END_WAIT_S)
 
 
 class JsonLines:

@@ -12,7 +12,7 @@ import click
 from app.cli.pace import Pace
 from app.documents.containment import contain_this_process
 from app.documents.document import DocumentError
-from app.documents.protocol import document_lines, error_line, progress_line
+from app.documents.protocol import document_lines, error_line, opened_line, progress_line
 from app.documents.reader import read_document
 
 _PROGRESS_INTERVAL_S = 0.05
@@ -27,14 +27,19 @@ _PROGRESS_INTERVAL_S = 0.05
 def extract(file: Path, encoding: str | None, as_json: bool) -> None:
     """Print the text of FILE: PDF, DOCX, EPUB, HTML, Markdown, text or code.
 
-    With --json the lines are objects whose "type" is "progress" (with "done" and "total"), "text" (a piece of
-    it in "text") and at last "document" (title, kind, pages, encoding) or "error" (a sentence in "message").
-    The exit status is 1 when FILE cannot be read.
+    With --json the lines are objects whose "type" is "opened", "progress" (with "done" and "total"), "text"
+    (a piece of it in "text") and at last "document" (title, kind, pages, encoding) or "error" (a sentence in
+    "message"). The exit status is 1 when FILE cannot be read.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if as_json else logging.ERROR)
     contain_this_process()
     try:
-        document = read_document(file, encoding=encoding, on_progress=_reporter() if as_json else None)
+        document = read_document(
+            file,
+            encoding=encoding,
+            on_open=(lambda: _write([opened_line()])) if as_json else None,
+            on_progress=_reporter() if as_json else None,
+        )
     except DocumentError as error:
         if not as_json:
             raise

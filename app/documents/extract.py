@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 from app.child_process import ChildProcess
@@ -14,7 +15,7 @@ from app.command_line import app_command
 from app.documents.containment import EXIT_OUT_OF_MEMORY
 from app.documents.document import Document, DocumentError
 from app.documents.extracted import OnProgress
-from app.documents.limits import TIME_LIMIT_S
+from app.documents.limits import OPEN_LIMIT_S, TIME_LIMIT_S
 from app.documents.protocol import DocumentReceiver
 from app.documents.source import quoted_name
 from engine.cancel import CancelToken
@@ -41,13 +42,10 @@ def extract(
     cancel.check()
     receiver = DocumentReceiver(on_progress)
     with _start(path, encoding) as child:
-        try:
-            for data in child.output(cancel, TIME_LIMIT_S):
-                receiver.feed(data)
-                if receiver.document is not None:
-                    return receiver.document
-        except TimeoutError:
-            raise _too_slow(path) from None
+        for data in _output(child, cancel, path):
+            receiver.feed(data)
+            if receiver.document is not None:
+                return receiver.document
         status = child.wait(_EXIT_WAIT_S)
     raise _broken_off(status, child.errors, path)
 
@@ -65,6 +63,18 @@ def _start(path: Path, encoding: str | None) -> ChildProcess:
         ) from error
 
 
+def _output(child: ChildProcess, cancel: CancelToken, path: Path) -> Iterator[bytes]:
+    """Yield what the reader writes; raise `DocumentError` when the file does not open or takes too long."""
+    try:
+        yield next(child.output(cancel, OPEN_LIMIT_S), b"")
+    except TimeoutError:
+        raise _no_answer(path) from None
+    try:
+        yield from child.output(cancel, TIME_LIMIT_S)
+    except TimeoutError:
+        raise _too_slow(path) from None
+
+
 def _broken_off(status: int | None, errors: str, path: Path) -> DocumentError:
     """Say why the process ended without a document."""
     _log.warning("reading %s ended with status %s: %s", path, status, errors)
@@ -80,6 +90,14 @@ def _broken_off(status: int | None, errors: str, path: Path) -> DocumentError:
     return DocumentError(
         f"{name} could not be read: the file seems to be damaged. "
         "Get another copy, or open it in its own program and save it again."
+    )
+
+
+def _no_answer(path: Path) -> DocumentError:
+    """Say that the file does not open."""
+    return DocumentError(
+        f"{quoted_name(path)} could not be opened within {OPEN_LIMIT_S} seconds. "
+        "Check the disk or the network drive that it lies on and try again."
     )
 
 

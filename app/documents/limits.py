@@ -31,6 +31,9 @@ MAX_UNPACKED_NBYTES = 200_000_000
 TIME_LIMIT_S = 300
 """Seconds for one file, by the clock and of processor time."""
 
+OPEN_LIMIT_S = 30
+"""Seconds until the first bytes of a file are there: a disk that sleeps takes some of them."""
+
 RESIDENT_NBYTES = 2 * 1024**3
 """Memory that the reader process may hold."""
 

@@ -7,7 +7,9 @@ import re
 from app.documents.cleaning import clean_text
 from app.documents.encodings import Decoded, decode, is_binary
 from app.documents.extracted import Extracted
-from app.documents.refusals import refuse_binary
+from app.documents.formats import Format
+from app.documents.limits import MAX_FILE_NBYTES
+from app.documents.refusals import refuse_binary, refuse_too_large
 from app.documents.source import Source
 
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
@@ -31,7 +33,10 @@ def read_markdown(source: Source, encoding: str | None) -> Extracted:
 
 def decode_source(source: Source, encoding: str | None, declared: str | None = None) -> Decoded:
     """Return the whole file as text; `declared` is the encoding that it claims for itself."""
-    data = source.read()
+    limit = MAX_FILE_NBYTES[Format.TEXT]
+    data = source.read(limit + 1)
+    if len(data) > limit:
+        raise refuse_too_large(source, len(data), Format.TEXT, limit)
     if encoding is None and declared is None and is_binary(data):
         raise refuse_binary(source)
     return decode(data, source.name, encoding=encoding, declared=declared)

@@ -1,5 +1,6 @@
 """How a reader process hands a document over: one JSON object a line.
 
+{"type": "opened"}                                     the file's first bytes are there
 {"type": "progress", "done": 3, "total": 14}
 {"type": "text", "text": "..."}                       a piece of the text, as many as it takes
 {"type": "document", "title": ..., "kind": ..., ...}   the other fields of `Document`; the last line
@@ -17,6 +18,11 @@ from app.child_process import JsonLines
 from app.documents.document import Document, DocumentError
 
 _PIECE_CHARS = 65_536
+
+
+def opened_line() -> bytes:
+    """Return the line that says that the file could be opened."""
+    return _line({"type": "opened"})
 
 
 def progress_line(done: int, total: int) -> bytes:
@@ -62,6 +68,8 @@ class DocumentReceiver:
         if kind == "progress":
             if self._on_progress is not None:
                 self._on_progress(message["done"], message["total"])
+        elif kind == "opened":
+            pass
         elif kind == "text":
             self._texts.append(message["text"])
         elif kind == "document":

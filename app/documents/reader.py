@@ -12,22 +12,30 @@ from app.documents.document import Document, DocumentError
 from app.documents.extracted import Extracted, OnProgress
 from app.documents.formats import Format
 from app.documents.limits import MAX_FILE_NBYTES, MAX_TEXT_CHARS
-from app.documents.refusals import refuse_too_long
-from app.documents.source import Source, open_source
+from app.documents.refusals import refuse_too_large, refuse_too_long
+from app.documents.source import Source, cannot_read, changed_while_read, open_source
 from app.valid_unicode import valid_unicode
-from engine.wording import format_nbytes
+
+_TEXT_FORMATS = (Format.HTML, Format.MARKDOWN, Format.TEXT, Format.CODE)
 
 _log = logging.getLogger(__name__)
 
 
 def read_document(
-    path: Path, *, encoding: str | None = None, on_progress: OnProgress | None = None
+    path: Path,
+    *,
+    encoding: str | None = None,
+    on_open: Callable[[], None] | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Document:
     """Return the text of the file at `path`; raise `DocumentError` when it cannot be read.
 
-    `encoding` is the user's choice for a file that is text; other formats have their own.
+    `encoding` is the user's choice for a file that is text; other formats have their own. `on_open` is called
+    when the first bytes are there: a network drive that does not answer keeps them back.
     """
     with open_source(path) as source:
+        if on_open is not None:
+            on_open()
         form = detect_format(source, is_text=encoding is not None)
         _check_size(source, form)
         extracted = _extract(source, form, encoding, on_progress or (lambda done, total: None))
@@ -55,30 +63,27 @@ def _check_size(source: Source, form: Format) -> None:
     """Refuse a file that is too large before it is read."""
     limit = MAX_FILE_NBYTES[form]
     if source.nbytes > limit:
-        raise DocumentError(
-            f"{source.name} is {format_nbytes(source.nbytes)}; {_plural(form)} can be up to "
-            f"{format_nbytes(limit)}. Split it into smaller files."
-        )
-
-
-def _plural(form: Format) -> str:
-    """Return a format as the subject of a sentence about its files."""
-    return "text files" if form in (Format.TEXT, Format.CODE) else f"{form.value.upper()} files"
+        raise refuse_too_large(source, source.nbytes, form, limit)
 
 
 def _extract(source: Source, form: Format, encoding: str | None, on_progress: OnProgress) -> Extracted:
     """Read the file with the reader of its format; a parser's failure becomes a `DocumentError`."""
     try:
-        return _reader(form)(source, encoding, on_progress)
+        extracted = _reader(form)(source, encoding, on_progress)
     except DocumentError:
         raise
+    except OSError as error:
+        raise cannot_read(error, source.name) from error
     except MemoryError as error:
         raise DocumentError(
             f"{source.name} needs more memory to read than is allowed. Split it into smaller files."
         ) from error
     except Exception as error:  # parsers of foreign files fail in too many ways to name
         _log.info("%s could not be parsed", source.name, exc_info=True)
-        raise damaged(source, form) from error
+        raise (changed_while_read(source.name) if source.has_changed() else damaged(source, form)) from error
+    if source.has_changed() and not (form in _TEXT_FORMATS and source.has_grown()):
+        raise changed_while_read(source.name)
+    return extracted
 
 
 def _reader(form: Format) -> Callable[[Source, str | None, OnProgress], Extracted]:

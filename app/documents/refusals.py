@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from app.documents.document import DocumentError
-from app.documents.formats import READABLE
+from app.documents.formats import READABLE, Format
 from app.documents.limits import MAX_TEXT_CHARS
 from app.documents.source import Source
+from engine.wording import format_nbytes
 
 _PICTURE = "is a picture. Run text recognition (OCR) on it and choose the text or PDF that comes out."
 _SOUND = "is a sound recording. Write it down with a speech recognition program and choose the text."
@@ -116,6 +117,15 @@ def refuse_zip(source: Source, members: set[str]) -> DocumentError:
 def refuse_protected(source: Source) -> DocumentError:
     """Say that a file asks for a password."""
     return DocumentError(f"{source.name} {_PASSWORD}")
+
+
+def refuse_too_large(source: Source, nbytes: int, form: Format, limit: int) -> DocumentError:
+    """Say that a file has more bytes than are read of its format."""
+    files = "text files" if form in (Format.TEXT, Format.CODE) else f"{form.value.upper()} files"
+    return DocumentError(
+        f"{source.name} is {format_nbytes(nbytes)}; {files} can be up to {format_nbytes(limit)}. "
+        "Split it into smaller files."
+    )
 
 
 def refuse_too_long(source: Source) -> DocumentError:

@@ -27,7 +27,8 @@ class Source:
         path: where it lies.
         name: its name in typographic quotes, for messages.
         file: open for reading, at the start.
-        nbytes: its size.
+        nbytes: its size when it was opened.
+        modified_ns: when it had been changed last.
         head: its first `HEAD_NBYTES` bytes.
     """
 
@@ -35,6 +36,7 @@ class Source:
     name: str
     file: BinaryIO
     nbytes: int
+    modified_ns: int
     head: bytes
 
     @property
@@ -42,10 +44,19 @@ class Source:
         """The ending of the name in lower case, such as `.pdf`."""
         return self.path.suffix.lower()
 
-    def read(self) -> bytes:
-        """Return the whole content."""
+    def read(self, limit: int) -> bytes:
+        """Return the content, `limit` bytes at most: a file may grow, and some say nothing of their size."""
         self.file.seek(0)
-        return self.file.read()
+        return self.file.read(limit)
+
+    def has_changed(self) -> bool:
+        """Return whether the file was written to or cut since it was opened."""
+        status = os.fstat(self.file.fileno())
+        return (status.st_size, status.st_mtime_ns) != (self.nbytes, self.modified_ns)
+
+    def has_grown(self) -> bool:
+        """Return whether the file is longer than when it was opened, as one that is being written."""
+        return os.fstat(self.file.fileno()).st_size > self.nbytes
 
 
 @contextmanager
@@ -64,11 +75,11 @@ def open_source(path: Path) -> Iterator[Source]:
         try:
             head = file.read(HEAD_NBYTES)
         except OSError as error:
-            raise _cannot_open(error, name) from error
+            raise cannot_read(error, name) from error
         if not head:
             raise DocumentError(f"{name} is empty: it holds 0 bytes. Choose a file with text in it.")
         file.seek(0)
-        yield Source(path, name, file, status.st_size, head)
+        yield Source(path, name, file, status.st_size, status.st_mtime_ns, head)
 
 
 def quoted_name(path: Path) -> str:
@@ -109,7 +120,21 @@ def _cannot_open(error: OSError | ValueError, name: str) -> DocumentError:
         return DocumentError(
             f"{name} cannot be opened: its name is too long. Choose a file with a shorter name."
         )
+    return cannot_read(error, name)
+
+
+def cannot_read(error: OSError | ValueError, name: str) -> DocumentError:
+    """Say that the operating system does not give the file's content."""
+    number = error.errno if isinstance(error, OSError) else None
     reason = os.strerror(number) if number else str(error)
     return DocumentError(
-        f"{name} could not be opened ({reason}). Check the disk that it lies on and try again."
+        f"{name} could not be read ({reason}). "
+        "Check the disk or the network drive that it lies on and try again."
+    )
+
+
+def changed_while_read(name: str) -> DocumentError:
+    """Say that what was read is not what there is now."""
+    return DocumentError(
+        f"{name} was changed while it was read. Wait until it has been saved, and choose it again."
     )

@@ -57,3 +57,14 @@ def test_a_process_is_killed_with_what_it_started() -> None:
 def test_a_process_that_takes_too_long_is_told_from_one_that_ends() -> None:
     with ChildProcess(python("time.sleep(600)")) as child, pytest.raises(TimeoutError):
         list(child.output(CancelToken(), timeout_s=0))
+
+
+def test_a_process_that_cannot_be_killed_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.child_process._END_WAIT_S", 0.1)
+    child = ChildProcess(python("time.sleep(600)"))
+    with monkeypatch.context() as patch:
+        patch.setattr(child, "kill", lambda: None)  # as one is that waits for a network drive
+        child.close()
+    assert child.wait(0) is None
+    child.close()
+    assert child.wait(0) is not None

@@ -161,7 +161,7 @@ def test_an_entity_bomb_is_refused(refusal: Refusal) -> None:
 def test_links_keep_where_they_lead(read: Read) -> None:
     body = (
         '<w:p><w:r><w:t xml:space="preserve">See </w:t></w:r><w:hyperlink r:id="l1">'
-        '<w:r><w:t>the </w:t></w:r><w:r><w:t>manual</w:t></w:r></w:hyperlink>'
+        "<w:r><w:t>the </w:t></w:r><w:r><w:t>manual</w:t></w:r></w:hyperlink>"
         '<w:r><w:t xml:space="preserve"> and </w:t></w:r>'
         '<w:hyperlink w:anchor="up"><w:r><w:t>above</w:t></w:r></w:hyperlink></w:p>'
     )

@@ -95,8 +95,16 @@ def test_limits_that_were_reached_become_sentences(tmp_path: Path, monkeypatch: 
     use_child(monkeypatch, "os.kill(os.getpid(), signal.SIGXCPU)")
     assert "within 5 minutes" in refused(tmp_path / "a.pdf")
     monkeypatch.setattr("app.documents.extract.TIME_LIMIT_S", 0)
-    use_child(monkeypatch, "time.sleep(600)")
+    use_child(monkeypatch, """print('{"type": "opened"}', flush=True); time.sleep(600)""")
     assert "within 0 minutes" in refused(tmp_path / "a.pdf")
+
+
+def test_a_drive_that_does_not_answer_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.documents.extract.OPEN_LIMIT_S", 0)
+    use_child(monkeypatch, "time.sleep(600)")
+    message = refused(tmp_path / "a.pdf")
+    assert "could not be opened within 0 seconds" in message
+    assert "network drive" in message
 
 
 def test_a_reader_that_floods_its_log_is_read_to_the_end(
