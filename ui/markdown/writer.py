@@ -190,7 +190,8 @@ class MarkdownWriter:
             target.setBackground(self._style.code_background)
         if source.anchorHref():
             self._make_link(target, source.anchorHref())
-        is_text = not source.anchorHref() and not source.fontFixedPitch()
+        is_code = source.fontFixedPitch() or base.hasProperty(QTextFormat.Property.FontFamilies)
+        is_text = not source.anchorHref() and not is_code
         self._write_text(fragment.text(), target, self._sources if is_text else NO_SOURCES)
 
     def _write_text(self, text: str, target: QTextCharFormat, sources: Mapping[int, str]) -> None:

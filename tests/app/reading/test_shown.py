@@ -1,0 +1,66 @@
+"""What is shown under an answer, made of stored rows."""
+
+from __future__ import annotations
+
+from app.documents.places import Places
+from app.documents.ways import DocumentWay
+from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
+from app.reading.shown import DocumentText, evidence_of, first_words
+
+TEXT = "# Owls\n\nOwls hunt at night.\n\n# Larks\n\nLarks sing in the morning."
+DOCUMENT = DocumentText("birds.pdf", TEXT, Places.of(TEXT, "pdf", (0, TEXT.index("# Larks"))))
+OWLS, LARKS = TEXT.index("Owls hunt"), TEXT.index("Larks sing")
+
+
+def reading(text: str = "") -> Reading:
+    return Reading(3, 1, 7, DocumentWay.SEGMENTS, "A model", text, 3, 1, 1)
+
+
+def test_a_source_is_shown_with_its_place_and_first_words() -> None:
+    source = Source(2, 7, LARKS, len(TEXT), SourceKind.NOTED, is_cited=True)
+    (shown,) = evidence_of([source], [], {7: DOCUMENT}).passages
+    assert (shown.title, shown.place.words) == ("birds.pdf", "p. 2, Larks")
+    assert shown.words == "Larks sing in the morning."
+
+
+def test_cited_sources_come_by_number_and_attention_by_its_share() -> None:
+    sources = [
+        Source(5, 7, 0, 4, SourceKind.NOTED, is_cited=True),
+        Source(2, 7, 0, 4, SourceKind.NOTED, is_cited=True),
+        Source(3, 7, 0, 4, SourceKind.NOTED),
+        Source(0, 7, 0, 4, SourceKind.ATTENDED, share=0.1),
+        Source(0, 7, 8, 9, SourceKind.ATTENDED, share=0.4),
+    ]
+    evidence = evidence_of(sources, [], {7: DOCUMENT})
+    assert [each.source.number for each in evidence.cited] == [2, 5]
+    assert [each.source.share for each in evidence.of_kind(SourceKind.ATTENDED)] == [0.4, 0.1]
+    assert sorted(evidence.by_number) == [2, 3, 5]
+
+
+def test_what_belongs_to_a_document_that_is_gone_is_left_out() -> None:
+    source = Source(1, 8, 0, 4, SourceKind.NOTED, is_cited=True)
+    evidence = evidence_of([source], [(reading(), [])], {})
+    assert evidence.passages == () and evidence.coverages == ()
+
+
+def test_coverage_counts_segments_and_says_whether_the_reading_is_to_go_on() -> None:
+    segments = [
+        ReadSegment(0, OWLS, SegmentState.READ, "Owls hunt."),
+        ReadSegment(OWLS, LARKS, SegmentState.FAILED, error="No memory."),
+        ReadSegment(LARKS, len(TEXT)),
+    ]
+    evidence = evidence_of([], [(reading(), segments)], {7: DOCUMENT})
+    (coverage,) = evidence.coverages
+    assert (coverage.num_read, coverage.num_failed, len(coverage.segments)) == (1, 1, 3)
+    assert [each.place.words for each in coverage.segments] == ["p. 1, Owls", "p. 1, Owls", "p. 2, Larks"]
+    assert coverage.is_unfinished
+    done = evidence_of([], [(reading("[1] Owls hunt."), segments)], {7: DOCUMENT})
+    assert not done.coverages[0].is_unfinished
+
+
+def test_first_words_leave_out_signs_and_end_with_a_word() -> None:
+    text = "## A *title* | of | a table\n\n- and " + "many words " * 60
+    words = first_words(text, 0, len(text))
+    assert words.startswith("A *title* of a table - and many words")
+    assert words.endswith(("many…", "words…"))
+    assert first_words("語" * 400, 0, 400) == "語" * 160 + "…"
