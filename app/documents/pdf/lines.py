@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,6 +15,7 @@ from app.documents.pdf.segments import Segment
 _BLANK_EMS = 0.12
 _JOINED_EMS = 0.5
 _MIN_ROWS = 3
+_MAX_ROWS = 300
 _MAX_ROW_DISTANCE_EMS = 3.0
 _MAX_CELL_CHARS = 40
 _ROOM_EMS = 0.3
@@ -21,6 +23,8 @@ _CODE = re.compile(r"[;{}]$|^//|^/\*|:=")
 _LIST_MARK = re.compile(
     r"^(?:\(?\d{1,3}[.):]?|[(\[][\w+]{1,8}[)\]]|[a-zA-Z][.)]|[ivxIVX]{1,5}[.)]|[•◦▪‣●○■–*-])$"
 )
+
+_Span = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -136,25 +140,27 @@ def _with_tables(rows: list[list[Segment]]) -> list[Segment | Table]:
 def _table_end(rows: list[list[Segment]], start: int) -> int:
     """Return the row after the table that begins at `start`, which is `start` when there is none."""
     columns = _merged([], rows[start])
+    last = min(len(rows), start + _MAX_ROWS)
     end = start + 1
     if len(columns) < 2:
         return start
-    while end < len(rows) and len(rows[end]) >= 2 and _is_near(rows[end - 1], rows[end]):
+    while end < last and len(rows[end]) >= 2 and _is_near(rows[end - 1], rows[end]):
         merged = _merged(columns, rows[end])
-        if (
-            len(merged) < 2
-            or len(merged) < len(columns)
-            or any(len(_cells(row, merged)) != len(row) for row in rows[start : end + 1])
-        ):
+        if not _are_parted(columns, merged) or not _are_parted(_spans(rows[end]), merged):
             break
         columns = merged
         end += 1
     return end if end - start >= _MIN_ROWS and _is_clear(rows[start:end], columns) else start
 
 
-def _merged(columns: list[tuple[float, float]], row: list[Segment]) -> list[tuple[float, float]]:
+def _spans(row: list[Segment]) -> list[_Span]:
+    """Return how far each of a row's cells goes."""
+    return [(segment.box.left, segment.box.right) for segment in row]
+
+
+def _merged(columns: list[_Span], row: list[Segment]) -> list[_Span]:
     """Return the columns that are there when a row's cells are put to those that they overlap."""
-    spans = sorted([*columns, *((segment.box.left, segment.box.right) for segment in row)])
+    spans = sorted([*columns, *_spans(row)])
     merged = [spans[0]]
     for left, right in spans[1:]:
         if left < merged[-1][1] + _ROOM_EMS * row[0].size:
@@ -164,14 +170,20 @@ def _merged(columns: list[tuple[float, float]], row: list[Segment]) -> list[tupl
     return merged
 
 
-def _cells(row: list[Segment], columns: Sequence[tuple[float, float]]) -> dict[int, str]:
+def _are_parted(spans: Sequence[_Span], columns: Sequence[_Span]) -> bool:
+    """Return whether each span lies in a column of its own."""
+    return len({_column(span, columns) for span in spans}) == len(spans)
+
+
+def _column(span: _Span, columns: Sequence[_Span]) -> int:
+    """Return the index of the column that a span lies in."""
+    return bisect_right(columns, ((span[0] + span[1]) / 2, float("inf"))) - 1
+
+
+def _cells(row: list[Segment], columns: Sequence[_Span]) -> dict[int, str]:
     """Return a row's texts by their column."""
-    cells = {}
-    for segment in row:
-        middle = (segment.box.left + segment.box.right) / 2
-        column = next((index for index, (left, right) in enumerate(columns) if left <= middle <= right), -1)
-        cells[column] = segment.text
-    return cells
+    spans = zip(_spans(row), row, strict=True)
+    return {_column(span, columns): segment.text for span, segment in spans}
 
 
 def _is_near(row: list[Segment], following: list[Segment]) -> bool:
@@ -180,7 +192,7 @@ def _is_near(row: list[Segment], following: list[Segment]) -> bool:
     return 0 < distance < _MAX_ROW_DISTANCE_EMS * max(row[0].size, following[0].size)
 
 
-def _is_clear(rows: list[list[Segment]], columns: Sequence[tuple[float, float]]) -> bool:
+def _is_clear(rows: list[list[Segment]], columns: Sequence[_Span]) -> bool:
     """Return whether rows are surely a table, and neither code nor columns of prose."""
     segments = [segment for row in rows for segment in row]
     if any(segment.is_fixed for segment in segments):
@@ -202,7 +214,7 @@ def _is_code_or_list(rows: list[list[Segment]]) -> bool:
 
 def _table(rows: list[list[Segment]]) -> Table:
     """Return rows as a table."""
-    columns: list[tuple[float, float]] = []
+    columns: list[_Span] = []
     box = rows[0][0].box
     for row in rows:
         columns = _merged(columns, row)

@@ -16,11 +16,14 @@ _MIN_GUTTER_PT = 6.0
 _MIN_FILLED_WIDTH = 0.55
 _MIN_PROSE_CHARS = 18
 _MAX_DEPTH = 3
+_MAX_PIECES = 1000
 
 
 def reading_order(boxes: Sequence[Box], num_chars: Sequence[int]) -> list[int]:
     """Return the indices of a page's pieces in the order to read them; `num_chars` are their lengths."""
     as_filed = list(range(len(boxes)))
+    if len(boxes) > _MAX_PIECES:
+        return as_filed  # drawn rather than written, and it would take long
     by_column = _by_column(as_filed, boxes, num_chars, _MAX_DEPTH)
     if _num_jumps(by_column, boxes) < 0.6 * _num_jumps(as_filed, boxes) - 1:
         return by_column

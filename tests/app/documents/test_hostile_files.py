@@ -110,7 +110,7 @@ def test_a_thousand_pages_are_read_in_seconds_with_progress(tmp_path: Path) -> N
 
 
 def change_when_open(path: Path, change: bytes | None) -> None:
-    """Read the document and put `change` in its place, or cut it where that is None, as soon as it is open."""
+    """Read the document and put `change` in its place, or cut it, as soon as it is open."""
 
     def put() -> None:
         if change is None:
@@ -122,8 +122,8 @@ def change_when_open(path: Path, change: bytes | None) -> None:
     read_document(path, on_open=put)
 
 
-@pytest.mark.parametrize("content", [samples.pdf([["x"]] * 40), b"text " * 50_000])
-@pytest.mark.parametrize("change", [None, b"words"])
+@pytest.mark.parametrize("content", [samples.pdf([["x"]] * 40), b"text " * 50_000], ids=["pdf", "text"])
+@pytest.mark.parametrize("change", [None, b"words"], ids=["cut", "written anew"])
 def test_a_file_that_changes_while_it_is_read_is_named(
     tmp_path: Path, content: bytes, change: bytes | None
 ) -> None:
@@ -163,6 +163,7 @@ def test_a_disk_that_fails_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     "name",
     ["🦉" * 63 + ".md", "x" * 252 + ".md", "é" * 126 + ".md", "a\nb\u202e.md", os.fsdecode(b"\xff\xfe.md")],
+    ids=["emoji", "255 bytes", "accents", "controls", "bytes"],
 )
 def test_names_of_any_kind_are_read_and_named(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("words")
@@ -177,5 +178,5 @@ def test_names_of_any_kind_are_read_and_named(tmp_path: Path, name: str) -> None
 def test_a_file_that_does_not_say_its_size_is_read_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Threads:" in read_document(Path("/proc/self/status")).text
     monkeypatch.setattr("app.documents.plain.MAX_FILE_NBYTES", dict.fromkeys(Format, 100))
-    with pytest.raises(DocumentError, match="can be up to 100 B"):
+    with pytest.raises(DocumentError, match="can be up to 100 bytes"):
         read_document(Path("/proc/self/status"))
