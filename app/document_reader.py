@@ -274,7 +274,9 @@ class _Run:
         """Look passages of a document up, and keep them as a reading."""
         yield SegmentProgress(0, 0, document.document.title, SegmentStage.LOOKING_UP)
         words, count = self._question.words, self._taker.count
-        segments = self._finder.segments(document.document, words, room_tokens, count, self._cancel)
+        segments = self._finder.segments(
+            document.document, words, self._next_number, room_tokens, count, self._cancel
+        )
         text = self._finder.text(document.document, segments, self._next_number, self._cancel)
         reading = self._begin(document, segments)
         return self._keeper.finish_reading(reading.id, text)

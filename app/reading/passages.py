@@ -30,24 +30,25 @@ class PassageFinder:
         self,
         document: ReadableDocument,
         question: str,
+        first_number: int,
         room_tokens: int,
         count: Callable[[str], int],
         cancel: CancelToken,
     ) -> list[ReadSegment]:
         """Return the passages that fit a question, in the order of the text; none where nothing does.
 
-        Written as `text` does, they have at most `room_tokens`.
+        As `text` writes them from `first_number` on, they have at most `room_tokens`.
 
         Raises:
             Cancelled: it was stopped.
         """
         index, _ = self._index(document, cancel)
-        passages = index.passages(question, room_tokens - count(passages_text(document.title, "")), count)
+        around = count(passages_text(document.title, "…", first_number)) + _NUMBER_TOKENS
+        passages = index.passages(question, room_tokens - around, count)
         by_score = sorted(passages, key=lambda passage: passage.score)
         while passages:
             found = [ReadSegment(each.start, each.stop, SegmentState.READ) for each in passages]
-            num_tokens = count(self.text(document, found, 1, cancel)) + _NUMBER_TOKENS
-            if num_tokens <= room_tokens:
+            if count(self.text(document, found, first_number, cancel)) <= room_tokens:
                 return found
             worst = by_score.pop(0)
             passages = tuple(each for each in passages if each is not worst)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from engine.admission import LEAST_SEGMENT_TOKENS, MOST_SEGMENT_TOKENS, note_room_tokens
 
-NOTE_SHARE = 20
+NOTE_SHARE = 40
 """The notes on one segment take this fraction of the context at most,"""
-NOTE_TOKENS = (48, 256)
+NOTE_TOKENS = (48, 160)
 """within these bounds."""
 MARGIN_TOKENS = 8
 """What a text may take more in the middle of a prompt than alone."""

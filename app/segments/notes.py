@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from app.document_prompt import Passage, chat_message
 from app.ledger.sentences import whole_sentences
+from app.ledger.summarizer import REPEATS_EVERY_TOKENS
+from app.ledger.summary_check import repeats
 from app.reading.question import DocumentQuestion
 from app.segments.budget import SegmentBudget
 from app.segments.note_check import is_supported
@@ -127,7 +129,8 @@ class NoteTaker:
                 case Token(text):
                     written += text
                     note_tokens += bool(without_reasoning(written))
-                    if note_tokens >= self.budget.note_tokens:
+                    is_circling = note_tokens % REPEATS_EVERY_TOKENS == 0 and repeats(written)
+                    if is_circling or note_tokens >= self.budget.note_tokens:
                         enough.cancel()
                 case Finished(stats):
                     self.peak_nbytes = max(self.peak_nbytes, stats.peak_nbytes)
