@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from app.ledger.asking import due_refusal, turn_choices
+from app.ledger.asking import document_choices, due_refusal, turn_choices
 from app.ledger.context import ConversationContext
 from app.ledger.records import attachment_key
 from app.profiles import Overflow
@@ -142,6 +142,8 @@ class SendCheck:
         if documents and segments and use.surplus_tokens + LEAST_SEGMENT_TOKENS <= tokens:
             keys = tuple(attachment_key(each.id) for each in documents)
             yield from (InSegments(segments, tokens, keys), LookUp(keys))
+        else:
+            yield from document_choices(estimate, estimate.context)
         yield from turn_choices(estimate, estimate.context)
 
     def _more_room(self, needed_tokens: int, settings: ReplySettings, loaded: LoadedModel) -> list[Choice]:

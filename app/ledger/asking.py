@@ -6,8 +6,11 @@ import math
 from collections.abc import Iterator
 from typing import Protocol
 
-from app.ledger.context import ConversationContext
+from app.documents.ways import DocumentWay
+from app.ledger.actions import read_by, together
+from app.ledger.context import ConversationContext, SpanState
 from app.ledger.planning import ContextRoom
+from app.ledger.records import ContextChange
 from app.ledger.trimming import TrimPlan
 from app.profiles import Overflow
 from app.reply_settings import ReplySettings
@@ -15,10 +18,12 @@ from engine.admission import (
     AdmissionError,
     DropTurns,
     LongerContext,
+    LookUp,
     SummarizeTurns,
     longer_context,
 )
 from engine.budget import kv_nbytes
+from engine.kv.page_map import SpanKind
 from engine.remedies import as_sentence, remedies
 from engine.reply_admission import MIN_ANSWER_TOKENS
 from engine.requests import LoadedModel
@@ -52,12 +57,38 @@ def turn_choices(planner: TrimPlanning, context: ConversationContext) -> Iterato
             yield kind(plan.num_turns)
 
 
+def document_choices(planner: TrimPlanning, context: ConversationContext) -> Iterator[LookUp]:
+    """Yield to look up what is read whole now, where a context needs nothing else then."""
+    keys = tuple(
+        span.key
+        for span in context.spans
+        if span.kind is SpanKind.DOCUMENT
+        and span.state is SpanState.IN_CONTEXT
+        and context.ways.is_whole(span.key)
+    )
+    if not keys:
+        return
+    changed = context.changed(together(context, keys, _looked_up))
+    room = planner.room(changed)
+    if not room.is_due and room.num_tokens + MIN_ANSWER_TOKENS <= room.limit_tokens:
+        yield LookUp(keys)
+
+
+def _looked_up(context: ConversationContext, key: str) -> ContextChange:
+    return read_by(context, key, DocumentWay.LOOK_UP)
+
+
 def with_turn_choices(
     error: AdmissionError, planner: TrimPlanning, context: ConversationContext
 ) -> AdmissionError:
-    """Put what a trim by this conversation's settings would do into a refusal by the engine."""
+    """Put what a trim by this conversation's settings would do into a refusal by the engine.
+
+    And to look documents up, which the engine offers only for those of the question.
+    """
     others = [each for each in error.choices if not isinstance(each, SummarizeTurns | DropTurns)]
-    error.choices = (*others, *turn_choices(planner, context))
+    has_look_up = any(isinstance(each, LookUp) for each in others)
+    documents = () if has_look_up else tuple(document_choices(planner, context))
+    error.choices = (*others, *documents, *turn_choices(planner, context))
     return error
 
 
@@ -66,7 +97,8 @@ def due_refusal(planner: TrimPlanning, context: ConversationContext) -> Admissio
     room, turns = planner.room(context), tuple(turn_choices(planner, context))
     if not turns:
         return None
-    choices = (*_longer(room, planner.settings.trim_at), *turns)
+    documents = document_choices(planner, context)
+    choices = (*_longer(room, planner.settings.trim_at), *documents, *turns)
     return AdmissionError(
         f"The conversation has {room.num_tokens:,} tokens. With {room.answer_tokens:,} for the answer that "
         f"is more than the {room.due_tokens + room.answer_tokens:,} at which this profile asks what to do. "
