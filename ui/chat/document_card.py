@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QLabel,
     QMenu,
     QProgressBar,
-    QPushButton,
     QSizePolicy,
     QToolButton,
     QVBoxLayout,
@@ -20,7 +19,7 @@ from PySide6.QtWidgets import (
 from app.documents.encodings import ENCODINGS, encoding_label
 from ui.chat.attachments import AttachmentChip, ChipState
 from ui.chat.buttons import IconButton
-from ui.chat.document_ways import WayChoice
+from ui.chat.document_body import DocumentBody
 from ui.chat.elided_label import ElidedLabel
 from ui.plain_text import plain_label, plain_tip
 from ui.theme import Theme
@@ -53,7 +52,7 @@ class DocumentCard(QFrame):
     def __init__(self, chip: AttachmentChip, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._chip = chip
-        self._is_open = False
+        self._is_open = self._can_close = False
         self.setProperty("kind", "row")
         self.setCursor(Qt.CursorShape.ArrowCursor)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -66,11 +65,7 @@ class DocumentCard(QFrame):
         self._error = plain_label(wraps=True)
         self._error.setProperty("kind", "danger")
         self._bar = QProgressBar(textVisible=False)
-        self._ways = WayChoice(self)
-        self._status = ElidedLabel()
-        self._status.setProperty("kind", "muted")
-        self._view = _link("View text", self)
-        self._as_text = _link("Put into the message", self)
+        self._body: DocumentBody | None = None  # made when the card is opened: there may be hundreds
         self._encoding = QToolButton(self)
         self._encoding.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._encoding.setToolTip("Choose another text encoding")
@@ -78,12 +73,10 @@ class DocumentCard(QFrame):
         self._remove = IconButton("close", "Remove", self)
         self._connect()
         self._lay_out()
-        self.show_chip(chip)
+        self._show()
+        self.restyle()
 
     def _connect(self) -> None:
-        self._ways.chosen.connect(lambda way: self.way_chosen.emit(self._chip.attachment_id, way))
-        self._view.clicked.connect(lambda: self.text_wanted.emit(self._chip.attachment_id))
-        self._as_text.clicked.connect(lambda: self.as_text_wanted.emit(self._chip.key))
         self._encoding.clicked.connect(self._choose_encoding)
         self._opener.clicked.connect(lambda: self.open_wanted.emit(self._chip.key))
         self._remove.clicked.connect(lambda: self.removed.emit(self._chip.key))
@@ -100,24 +93,28 @@ class DocumentCard(QFrame):
         head.addWidget(self._line, 2)
         for button in (self._encoding, self._opener, self._remove):
             head.addWidget(button)
-        foot = QHBoxLayout()
-        foot.setSpacing(6)
-        foot.addWidget(self._status, 1)
-        foot.addWidget(self._as_text)
-        foot.addWidget(self._view)
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(11, 4, 6, 4)
         self._column.setSpacing(5)
         self._column.addLayout(head)
-        for widget in (self._error, self._ways, self._bar):
-            self._column.addWidget(widget)
-        self._column.addLayout(foot)
+        self._column.addWidget(self._error)
+        self._column.addWidget(self._bar)
+
+    def _opened_body(self) -> DocumentBody:
+        """Return what an open card shows below its first line."""
+        if self._body is None:
+            body = self._body = DocumentBody(self)
+            body.way_chosen.connect(lambda way: self.way_chosen.emit(self._chip.attachment_id, way))
+            body.text_wanted.connect(lambda: self.text_wanted.emit(self._chip.attachment_id))
+            body.as_text_wanted.connect(lambda: self.as_text_wanted.emit(self._chip.key))
+            self._column.addWidget(body)
+        return self._body
 
     @property
     def focus_stops(self) -> tuple[QWidget, ...]:
         """What Tab comes to, in order."""
-        stops = (self._encoding, self._opener, self._remove, *self._ways.focus_stops, self._as_text)
-        return (*stops, self._view)
+        own = (self._encoding, self._opener, self._remove)
+        return own if self._body is None else (*own, *self._body.focus_stops)
 
     @property
     def chip(self) -> AttachmentChip:
@@ -126,15 +123,16 @@ class DocumentCard(QFrame):
 
     def set_open(self, is_open: bool, *, can_close: bool) -> None:
         """Show all of it or one line; a card that is alone stays open."""
-        self._is_open = is_open
-        self._opener.setVisible(can_close and self._chip.state is ChipState.READY)
-        self._show()
+        if (is_open, can_close) != (self._is_open, self._can_close):
+            self._is_open, self._can_close = is_open, can_close
+            self._show()
 
     def show_chip(self, chip: AttachmentChip) -> None:
         """Show what is known of the document now."""
-        self._chip = chip
-        self._show()
-        self.restyle()
+        if chip != self._chip:
+            self._chip = chip
+            self._show()
+            self.restyle()
 
     def _show(self) -> None:
         chip = self._chip
@@ -148,9 +146,15 @@ class DocumentCard(QFrame):
         self._line.setVisible(not (is_open or is_reading or is_failed))
         self._error.setText(chip.error or "This document could not be read.")
         self._error.setVisible(is_failed)
-        self._show_progress(is_open, is_reading)
-        self._ways.setVisible(is_open and chip.way is not None)
-        self._ways.show_cost(chip.title, chip.cost, chip.way)
+        done, total = chip.progress or (0, 0)
+        self._bar.setVisible(is_reading)
+        self._bar.setRange(0, total)
+        self._bar.setValue(done)
+        self._bar.setAccessibleName(f"Reading {chip.title}")
+        if is_open:
+            self._opened_body().show_chip(chip)
+        if self._body is not None:
+            self._body.setVisible(is_open)
         self._encoding.setVisible(chip.encoding is not None and not is_reading)
         self._encoding.setText(f"{chip.encoding} ▾")
         self._encoding.setAccessibleName(f"Text encoding of {chip.title}: {chip.encoding}")
@@ -158,26 +162,10 @@ class DocumentCard(QFrame):
         said = chip.error if is_failed else ", ".join(filter(None, (chip.detail, chip.status)))
         self.setAccessibleName(f"Document: {chip.title}, {said}")
 
-    def _show_progress(self, is_open: bool, is_reading: bool) -> None:
-        """Show how far its text is extracted, or read by the model, and why it is read as it is."""
-        chip = self._chip
-        ahead = chip.ahead.progress if chip.ahead is not None and is_open else None
-        done, total = chip.progress or ahead or (0, 0)
-        self._bar.setVisible(is_reading or ahead is not None)
-        self._bar.setRange(0, total)
-        self._bar.setValue(done)
-        self._bar.setAccessibleName(f"Reading {chip.title}")
-        reason = "" if chip.cost is None or chip.way is not chip.cost.sensible else chip.cost.reason
-        self._status.setText(reason if chip.ahead is None else chip.ahead.text)
-        self._status.setVisible(is_open)
-
     def _show_buttons(self, is_open: bool, is_reading: bool) -> None:
         chip = self._chip
-        self._view.setVisible(is_open and chip.attachment_id is not None)
-        self._view.setAccessibleName(f"View the text of {chip.title}")
-        self._as_text.setVisible(is_open and chip.is_pasted)
-        self._as_text.setAccessibleName(f"Put {chip.title} into the message")
         self._remove.set_name(f"Stop reading {chip.title}" if is_reading else f"Remove {chip.title}")
+        self._opener.setVisible(self._can_close and chip.state is ChipState.READY)
         verb = "Hide" if is_open else "Show"
         self._opener.set_name(f"{verb} how {chip.title} is read")
         self._opener.set_icon("chevron-up" if is_open else "chevron-down")
@@ -189,7 +177,8 @@ class DocumentCard(QFrame):
         self._icon.setPixmap(Theme.current().pixmap(name, _ICON_SIZE, role))
         for button in (self._opener, self._remove):
             button.restyle()
-        self._ways.update()
+        if self._body is not None:
+            self._body.restyle()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Open a card that is closed; the frame around must not take the click for one on the text."""
@@ -215,11 +204,3 @@ class DocumentCard(QFrame):
 
     def _take_encoding(self, action: QAction) -> None:
         self.encoding_chosen.emit(self._chip.key, str(action.data()))
-
-
-def _link(words: str, parent: QWidget) -> QPushButton:
-    button = QPushButton(words, parent)
-    button.setProperty("kind", "link")
-    button.setCursor(Qt.CursorShape.PointingHandCursor)
-    button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-    return button
