@@ -108,9 +108,6 @@ class MainWindow(QMainWindow):
             self.inspector, self.chat, self.precision, engine, self.profile, settings, notifications, self
         )
         self.prefixes = PrefixController(stored, store, settings, self)
-        self.reader = DocumentReader(
-            store, self.chat, self.view, self.side, self.top_bar.right_toggle, notifications, self
-        )
         AnswerEvidence(store, self.chat, self.view)
         WindowTitle(store, self.chat, self)
         GuardNotices(engine, notifications, self.chat.stream.stop, self)
@@ -125,6 +122,7 @@ class MainWindow(QMainWindow):
         self._folding = PaneFolding(self, self._splitter)
         self._folding.add(self.conversations, self.top_bar.left_toggle, self._menus.left_pane)
         self._folding.add(self.side, self.top_bar.right_toggle, self._menus.right_pane)
+        self.reader = DocumentReader(store, self.chat, self.view, self.side, self._folding, notifications)
         self._look.tick(self._menus.looks)
         self.chat.switcher.open_newest()
         self._refresh()
@@ -230,7 +228,6 @@ class MainWindow(QMainWindow):
         self.chat.refused.smaller_model_wanted.connect(self.models.choose_smaller)
         self.view.link_activated.connect(self._outside.open_link)
         self.view.ledger_requested.connect(self._show_ledger)
-        self.side.document_shown.connect(lambda: self._folding.make_room(self.side))
         self._engine.load_progress.connect(self.top_bar.set_progress)
         self._engine.state_changed.connect(self._on_engine_state)
         self._engine.model_loaded.connect(self._refresh)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QAbstractButton, QSplitter, QWidget
 
@@ -12,7 +12,12 @@ class PaneFolding(QObject):
 
     Attributes:
         folded: the panes that are hidden for want of room only.
+
+    Signals:
+        hidden: the pane that the user does not want to see any more.
     """
+
+    hidden = Signal(object)
 
     def __init__(self, window: QWidget, splitter: QSplitter) -> None:
         super().__init__(window)
@@ -32,10 +37,17 @@ class PaneFolding(QObject):
         self._toggles.append((toggle, pane))
         toggle.toggled.connect(lambda is_shown: self._on_toggled(pane, is_shown))
 
-    def make_room(self, pane: QWidget) -> None:
-        """Give a pane that is shown the width that it needs now: the others fold, then the window grows."""
-        if not pane.isHidden():
-            self._on_toggled(pane, True)
+    def set_wanted(self, pane: QWidget, is_wanted: bool) -> None:
+        """Show or hide a pane as the user would, also one that needs another width than before."""
+        self._toggle_of(pane).setChecked(is_wanted)
+        self._on_toggled(pane, is_wanted)
+        self._fit()
+
+    def fold(self, pane: QWidget) -> None:
+        """Hide a pane for want of room, after all others come back."""
+        self._set_shown(pane, False)
+        self.folded.insert(0, pane)
+        self._fit()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:  # noqa: D102
         if event.type() == QEvent.Type.Resize:
@@ -55,12 +67,18 @@ class PaneFolding(QObject):
 
     def _set_shown(self, pane: QWidget, is_shown: bool) -> None:
         self._is_folding = True
-        next(toggle for toggle, its_pane in self._toggles if its_pane is pane).setChecked(is_shown)
+        self._toggle_of(pane).setChecked(is_shown)
         self._is_folding = False
+
+    def _toggle_of(self, pane: QWidget) -> QAbstractButton:
+        return next(toggle for toggle, its_pane in self._toggles if its_pane is pane)
 
     def _on_toggled(self, pane: QWidget, is_shown: bool) -> None:
         """Make room for a pane that the user wants: the others fold, then the window grows."""
-        if self._is_folding or not is_shown:
+        if self._is_folding:
+            return
+        if not is_shown:
+            self.hidden.emit(pane)
             return
         if pane in self.folded:
             self.folded.remove(pane)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QAbstractButton, QApplication, QWidget
+from PySide6.QtWidgets import QWidget
 from shiboken6 import isValid
 
 from app.documents.places import Places
@@ -15,6 +15,7 @@ from ui.chat.view import ChatView
 from ui.chat_controller import ChatController
 from ui.documents.side_pane import SidePane
 from ui.notifications import Notifications
+from ui.pane_folding import PaneFolding
 
 
 class DocumentReader(QObject):
@@ -29,25 +30,25 @@ class DocumentReader(QObject):
         chat: ChatController,
         view: ChatView,
         side: SidePane,
-        toggle: QAbstractButton,
+        folding: PaneFolding,
         notifications: Notifications,
-        window: QWidget,
     ) -> None:
-        """Follow what `chat` and `view` ask for; `toggle` shows and hides the side pane."""
-        super().__init__(window)
+        """Follow what `chat` and `view` ask for; `folding` shows and hides the side pane."""
+        super().__init__(chat)
         self._store = store
         self._side = side
-        self._toggle = toggle
+        self._folding = folding
         self._notifications = notifications
         self._shown: Attachment | None = None
         self._was_shown = True
+        self._was_folded = False
         self._focus: QWidget | None = None
         chat.text_wanted.connect(self.open)
         chat.opened.connect(self.close)
         view.passage_requested.connect(self.open_passage)
         side.reader.closed.connect(self.close)
-        toggle.toggled.connect(self._on_toggled)
-        window.installEventFilter(self)
+        folding.hidden.connect(self._on_hidden)
+        side.window().installEventFilter(self)
 
     @property
     def is_open(self) -> bool:
@@ -68,10 +69,11 @@ class DocumentReader(QObject):
         reader = self._side.reader
         if not self.is_open:
             self._shown = None
-            self._focus = QApplication.focusWidget()
-            self._was_shown = self._toggle.isChecked()
-        self._side.show_document(True)
-        self._toggle.setChecked(True)
+            self._focus = self._side.window().focusWidget()
+            self._was_shown = not self._side.isHidden()
+            self._was_folded = self._side in self._folding.folded
+            self._side.show_document(True)
+        self._folding.set_wanted(self._side, True)
         if attachment != self._shown:
             places = Places.of(attachment.text, attachment.kind, attachment.page_starts)
             reader.show_document(attachment, places)
@@ -84,7 +86,10 @@ class DocumentReader(QObject):
         if not self.is_open:
             return
         self._side.show_document(False)
-        self._toggle.setChecked(self._was_shown)
+        if self._was_folded:
+            self._folding.fold(self._side)
+        else:
+            self._folding.set_wanted(self._side, self._was_shown)
         focus, self._focus = self._focus, None
         if focus is not None and isValid(focus) and focus.isVisible():
             focus.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -100,8 +105,8 @@ class DocumentReader(QObject):
             return True
         return super().eventFilter(watched, event)
 
-    def _on_toggled(self, is_shown: bool) -> None:
+    def _on_hidden(self, pane: QWidget) -> None:
         """Let the button that hides the side pane close the document."""
-        if not is_shown and self.is_open:
-            self._was_shown = False
+        if pane is self._side and self.is_open:
+            self._was_shown = self._was_folded = False
             self.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QSplitter, QStackedWidget, QWidget
 
 from ui.documents.pane import ReaderPane
@@ -18,12 +17,7 @@ class SidePane(QStackedWidget):
 
     Attributes:
         reader: the document.
-
-    Signals:
-        document_shown(bool): whether a document is in the place of the inspector.
     """
-
-    document_shown = Signal(bool)
 
     def __init__(self, inspector: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,7 +41,6 @@ class SidePane(QStackedWidget):
         self.setCurrentWidget(self.reader if is_document else self._inspector)
         self._take_bounds()
         self._resize_to(self._widths[is_document])
-        self.document_shown.emit(is_document)
 
     def _take_bounds(self) -> None:
         """Be as narrow and as wide as what is shown may be."""
