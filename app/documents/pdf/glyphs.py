@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from functools import cached_property
 from typing import Any
 
 import pypdfium2
@@ -16,6 +17,7 @@ from app.documents.pdf.links import page_links
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
 """A letter of Hebrew, Arabic and their relatives."""
 
+_LAM_ALEF = re.compile("\u0644[\u0622\u0623\u0625\u0627]")
 _BOLD_NAME = re.compile(rb"bold|black|heavy|demi|semi|medi(?!um)|cmbx|-bd|,bd", re.IGNORECASE)
 _FIXED_PITCH = 1 << 0
 _BOLD_WEIGHT = 600
@@ -55,6 +57,16 @@ class PageGlyphs:
     def is_fixed(self, index: int) -> bool:
         """Return whether one character's font has letters of one width."""
         return bool(self._font(index)[1] & _FIXED_PITCH)
+
+    @cached_property
+    def has_turned_ligatures(self) -> bool:
+        """Whether PDFium has turned the letters of right-to-left ligatures around with the line.
+
+        It does where a file sets lines from left to right, and not where it sets them letter by letter the
+        other way. In the ligature that is in every Arabic text, lam comes before alef.
+        """
+        pairs = (match.start() for match in _LAM_ALEF.finditer(self.text))
+        return not any(self.box(index) == self.box(index + 1) for index in pairs)
 
     def address(self, box: Box) -> str:
         """Return where a word links to, empty when it does not."""

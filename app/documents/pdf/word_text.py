@@ -14,10 +14,28 @@ _RAISED_START = re.compile(r"\d{1,3}(?=[^\W\d])")
 _COMBINING = dict(
     zip("`´ˆ˜¨¯˘˙˚ˇ¸", map(chr, (768, 769, 770, 771, 776, 772, 774, 775, 778, 780, 807)), strict=True)
 )
+# Fonts name some glyphs by signs for ligatures, for presentation, or for radicals of Chinese writing.
+_PRESENTED = (range(0xFB00, 0xFB07), range(0xFB1D, 0xFE00), range(0xFE70, 0xFEFD), range(0x2F00, 0x2FD6))
+_RADICALS = dict(
+    zip(
+        "⺟⺠⺩⺬⺼⻁⻄⻅⻆⻉⻋⻑⻓⻔⻘⻙⻚⻛⻜⻝⻢⻣⻤⻥⻦⻨⻩⻬⻭⻮⻯⻰⻳⻲⻫⻌⻎⺁⺌⺝",
+        "母民王示肉虎西见角贝车長长门青韦页风飞食马骨鬼鱼鸟麦黄齐歯齿竜龙龟亀斉辶辶厂小月",
+        strict=True,
+    )
+)
+_PLAIN_LETTERS = str.maketrans(
+    {chr(code): unicodedata.normalize("NFKC", chr(code)) for codes in _PRESENTED for code in codes}
+    | _RADICALS
+)
 _ACCENT = re.compile(f"[{''.join(_COMBINING)}](?=[^\\W\\d_])")
 
 
 def word_text(glyphs: PageGlyphs, first: int, end: int, first_size: float) -> str:
+    """Return one word in the letters that people write; `first_size` is the size of its first sign."""
+    return _word_text(glyphs, first, end, first_size).translate(_PLAIN_LETTERS)
+
+
+def _word_text(glyphs: PageGlyphs, first: int, end: int, first_size: float) -> str:
     """Return one word with the letters of ligatures in order and small raised figures as Unicode has them."""
     word = glyphs.text[first:end]
     if RIGHT_TO_LEFT.search(word):
@@ -84,7 +102,7 @@ def _unfolded(glyphs: PageGlyphs, first: int, end: int) -> str:
     for index in range(first, end):
         char = glyphs.text[index]
         previous, box = box, glyphs.box(index) if RIGHT_TO_LEFT.match(char) else None
-        if box is not None and box == previous:
+        if box is not None and box == previous and glyphs.has_turned_ligatures:
             pieces[-1] = char + pieces[-1]
         else:
             pieces.append(char)

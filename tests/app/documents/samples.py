@@ -72,18 +72,24 @@ def placed_pdf(
     *,
     outline: Sequence[tuple[str, int, int]] = (),
     links: Mapping[str, tuple[float, float, float, float]] | None = None,
+    meanings: Mapping[str, str] | None = None,
     turn: str = "1 0 0 1 0 0",
 ) -> bytes:
     """Return a PDF with words where they are said to be, written in their order.
 
     `outline` has titles with their level from 1 and the index of their page; `links` has addresses with the
-    left, bottom, right and top of where they are on the first page; `turn` is a matrix for all that is shown.
+    left, bottom, right and top of where they are on the first page; `turn` is a matrix for all that is shown;
+    `meanings` are what letters stand for, where not for themselves.
     """
     fonts = {"plain": "Helvetica", "bold": "Helvetica-Bold", "code": "Courier"}
     objects = {
-        10 + index: f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding >>".encode()
+        10 + index: (
+            f"<< /Type /Font /Subtype /Type1 /BaseFont /{name} /Encoding /WinAnsiEncoding "
+            f"{'/ToUnicode 19 0 R' if meanings else ''} >>"
+        ).encode()
         for index, name in enumerate(fonts.values())
     }
+    objects[19] = _stream(_character_map({f"{ord(k):02X}": v for k, v in (meanings or {}).items()}).encode())
     resources = " ".join(f"/{font} {10 + index} 0 R" for index, font in enumerate(fonts))
     kids = [100 + 2 * index for index in range(len(pages))]
     annotations = [
@@ -149,13 +155,7 @@ def _parent(entries: Sequence[tuple[str, int, int]], index: int) -> int | None:
 
 def pdf_with_glyphs(glyphs: Sequence[int], meanings: Mapping[int, str]) -> bytes:
     """Return a PDF whose one line shows glyphs from left to right, each standing for some characters."""
-    mapping = "\n".join(
-        f"<{glyph:04X}> <{text.encode('utf-16-be').hex()}>" for glyph, text in meanings.items()
-    )
-    cmap = (
-        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap 1 begincodespacerange <0000> <FFFF> "
-        f"endcodespacerange {len(meanings)} beginbfchar\n{mapping}\nendbfchar endcmap end end"
-    )
+    cmap = _character_map({f"{glyph:04X}": text for glyph, text in meanings.items()})
     shown = "".join(f"{glyph:04X}" for glyph in glyphs)
     objects = {
         1: b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -180,6 +180,17 @@ def pdf_with_glyphs(glyphs: Sequence[int], meanings: Mapping[int, str]) -> bytes
         ),
     }
     return _pdf_file(objects, "")
+
+
+def _character_map(meanings: Mapping[str, str]) -> str:
+    """Return what says which characters the codes of a font stand for; the codes are in hexadecimal."""
+    mapping = "\n".join(f"<{code}> <{text.encode('utf-16-be').hex()}>" for code, text in meanings.items())
+    width = len(next(iter(meanings), "00"))
+    return (
+        "/CIDInit /ProcSet findresource begin 12 dict begin begincmap 1 begincodespacerange "
+        f"<{'0' * width}> <{'F' * width}> endcodespacerange {len(meanings)} beginbfchar\n{mapping}\n"
+        "endbfchar endcmap end end"
+    )
 
 
 def zipped(members: Mapping[str, str | bytes]) -> bytes:

@@ -59,6 +59,15 @@ def test_letters_of_an_arabic_ligature_keep_their_order(read: Read) -> None:
     # Salam as Word and LibreOffice write it: from left to right meem, lam-alef in one glyph, seen.
     file = samples.pdf_with_glyphs([3, 2, 1], {1: "س", 2: "لا", 3: "م"})
     assert read("a.pdf", file).text == "سلام"
+    # And as Qt does: each glyph placed by itself, in the order of reading.
+    page = [samples.Words(50 - 7 * index, 700, letter) for index, letter in enumerate("ABC")]
+    file = samples.placed_pdf([page], meanings={"A": "س", "B": "لا", "C": "م"})
+    assert read("a.pdf", file).text == "سلام"
+
+
+def test_signs_for_glyphs_become_the_letters_that_they_stand_for(read: Read) -> None:
+    file = samples.pdf_with_glyphs([1, 2, 3, 4], {1: "ﬁ", 2: "⽂", 3: "⻓", 4: "ﬂ"})
+    assert read("a.pdf", file).text == "fi文长fl"
 
 
 def test_pages_without_text_are_counted(read: Read) -> None:
