@@ -19,13 +19,16 @@ from click.testing import CliRunner
 
 from app.cli.ask import ask as ask_command
 from app.cli.ask_output import JsonOutput, TextOutput, ways_out
+from app.cli.document_report import DocumentReport, PassageReport
 from app.command_line import app_command
 from engine.admission import (
     AdmissionError,
     ContextOverflowError,
     DropTurns,
     InSegments,
+    LookUp,
     LowerPrecision,
+    ReadWhole,
     ShorterContext,
     SmallerModel,
 )
@@ -34,6 +37,7 @@ from engine.events import Finished, GenerationStats, StopReason
 from engine.guard import GuardAction, GuardStep
 from engine.kv.precision import KVSpec
 from engine.kv.usage import KVUsage
+from tests.app.word_models import write_talking_model
 from tests.engine.folders import write_folder
 
 QUESTION = "In one word: which bird hunts at night?"
@@ -156,23 +160,52 @@ def test_what_came_from_disk_with_fewer_bits_is_told_with_what_brings_them_back(
 
 
 @pytest.mark.slow
-def test_a_document_that_does_not_fit_is_read_in_parts_when_that_is_asked_for(
-    octavo_home: Path, starter_gguf: Path, tmp_path: Path
+def test_documents_are_read_as_is_asked_for_and_what_was_read_is_told(
+    octavo_home: Path, tmp_path: Path
 ) -> None:
+    folder = write_talking_model(tmp_path / "model")
     paper = tmp_path / "paper.txt"
-    paper.write_text("Owls hunt at night. They sleep in old barns by day. " * 70)
-    options = ["--file", str(paper), "--context", "700", "--max-tokens", "8", "--json"]
-    refused = ask(starter_gguf, QUESTION, *options)
+    paper.write_text("Owls hunt voles at night. They sleep in old barns by day. " * 200)
+    question = "What do owls hunt?"
+    options = ["--file", str(paper), "--kv", "8; page=64", "--context", "700", "--max-tokens", "8", "--json"]
+    refused = ask(folder, question, *options, "--document-mode", "whole")
     assert refused.returncode == 1
-    helps = json.loads(refused.stdout.splitlines()[-1])["helps"]
-    assert "--segments" in [way_out["option"] for way_out in helps]
-    done = ask(starter_gguf, QUESTION, *options, "--segments")
-    events = [json.loads(line) for line in done.stdout.splitlines()]
-    parts = [event for event in events if event["event"] == "segment"]
-    assert {event["title"] for event in parts} == {"paper.txt"}
-    assert max(event["total_tokens"] for event in parts) <= 700
-    assert events[-1]["segments"] == parts[-1]["total"] >= 2
-    assert events[-1]["completion_tokens"] > 0
+    helps = [help["option"] for help in json.loads(refused.stdout.splitlines()[-1])["helps"]]
+    assert {"--document-mode segments", "--document-mode look-up"} <= set(helps)
+    for mode, way in (("segments", "segments"), ("look-up", "look_up")):
+        done = ask(folder, question, *options, "--document-mode", mode)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        segments = [event for event in events if event["event"] == "segment"]
+        assert {event["title"] for event in segments} == {"paper.txt"}
+        assert max(event["total_tokens"] for event in segments) <= 700
+        assert events[-2]["event"] == "finished" and events[-2]["completion_tokens"] > 0
+        document = events[-1]
+        assert (document["event"], document["way"], document["title"]) == ("document", way, "paper.txt")
+        assert document["num_read"] == document["num_segments"] >= 1
+        if mode == "segments":
+            assert events[-2]["segments"] == document["num_read"] == segments[-1]["total"] >= 2
+        for passage in document["passages"]:
+            assert paper.read_text()[passage["start"] : passage["stop"]].startswith(passage["text"])
+            assert "hunt" in passage["text"]
+
+
+def test_what_an_answer_rests_on_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    def passage(number: int, is_cited: bool, kind: str = "noted") -> PassageReport:
+        return PassageReport(number, "p. 12, Owls", 0, 9, kind, is_cited, "They hunt\nvoles " * 20)
+
+    noted = (passage(1, False), passage(2, True))
+    TextOutput().rests_on(
+        [
+            DocumentReport("Owls", "segments", 4, 3, 1, ("The model broke.",), noted),
+            DocumentReport("Bats", "look_up", 2, 2, 0, (), (passage(3, False, "looked_at"),)),
+            DocumentReport("Cats", "look_up", 0, 0, 0, (), ()),
+        ]
+    )
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "Owls: 3 of its 4 segments were read; 1 could not be read. The model broke."
+    assert lines[1].startswith("  [2] (p. 12, Owls) They hunt voles They hunt") and lines[1].endswith("…")
+    assert lines[2] == "Bats: Looked at 2 passages." and lines[3].startswith("  [3] ")
+    assert lines[4:] == ["Cats: No passage has the words of the question."]
 
 
 @pytest.mark.slow
@@ -269,6 +302,8 @@ def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None
         LowerPrecision(KVSpec.parse("4; page=64, hot=0"), 9_000),
         ShorterContext(4_096),
         InSegments(5),
+        LookUp(),
+        ReadWhole(),
         DropTurns(2),
         SmallerModel(3_000_000_000),
     )
@@ -276,7 +311,9 @@ def test_a_refusal_names_the_options_that_would_help_the_mildest_first() -> None
     assert [way_out.option for way_out in ways_out(error)] == [
         "--kv '4; page=64, hot=0'",
         "--context 4096",
-        "--segments",
+        "--document-mode segments",
+        "--document-mode look-up",
+        "--document-mode whole",
         "--model MODEL",
         "--anyway",
     ]

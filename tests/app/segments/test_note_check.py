@@ -1,0 +1,38 @@
+"""Which notes a segment supports."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.segments.note_check import is_supported
+
+SEGMENT = (
+    "The mill at Harrowgate was built in 1,873 by Edith Marlow. Its wheel has 48 paddles, each 2.5 m long. "
+    "It ground wheat until the flood."
+)
+QUESTION = "Who built the mill that Tom Reed visited?"
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "The mill was built in 1873 by Edith Marlow.",
+        "1. The wheel has 48 paddles.\n2. Each paddle is 2.5 m long.",
+        "- Edith Marlow built it, not Tom Reed.",
+    ],
+)
+def test_what_the_segment_says_is_supported(note: str) -> None:
+    assert is_supported(note, SEGMENT, QUESTION)
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "The mill was built in 1874 by Edith Marlow.",
+        "The mill was built by Edith Harper.",
+        "The document is about many things.",
+        "The mill was built. " * 12,
+    ],
+)
+def test_other_numbers_and_names_what_says_nothing_and_circles_are_not(note: str) -> None:
+    assert not is_supported(note, SEGMENT, QUESTION)

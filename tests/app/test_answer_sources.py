@@ -1,0 +1,62 @@
+"""The sources of answers: by number, by what they say, and from earlier questions."""
+
+from __future__ import annotations
+
+from app.answer_sources import answer_sources, last_number
+from app.documents.ways import DocumentWay
+from app.reading.keeping import PassingReadings
+from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
+from app.segments.prompts import notes_text, passages_text
+
+OWLS = "Of the weather. The mill was built in 1873 by Edith Marlow. Of the harvest."
+BATS = "Bats hang in the tower at Harrowgate. They leave it in September."
+TEXTS = {7: OWLS, 8: BATS}
+NOTED = Source(1, 7, OWLS.index("The mill"), OWLS.index(" Of the harvest"), SourceKind.NOTED, True)
+
+
+class Kept:
+    """Readings of a question about owls in segments, and of an earlier one that looked bats up."""
+
+    def __init__(self) -> None:
+        self.keeper = PassingReadings()
+        note = ReadSegment(0, len(OWLS), SegmentState.READ, "Edith Marlow built the mill in 1873.")
+        self.owls = self.done(7, DocumentWay.SEGMENTS, note, notes_text("Owls", "It was read.", "[1] Edith"))
+        passage = ReadSegment(0, 37, SegmentState.READ)
+        self.bats = self.done(8, DocumentWay.LOOK_UP, passage, passages_text("Bats", "[5] Bats hang", 5))
+
+    def done(self, attachment_id: int, way: DocumentWay, segment: ReadSegment, text: str) -> Reading:
+        begun = self.keeper.begin_reading(1, attachment_id, way, "A model", [segment])
+        return self.keeper.finish_reading(begun.id, text)
+
+    def sources(self, answer: str) -> tuple[Source, ...]:
+        return answer_sources(answer, [self.owls], [self.bats], TEXTS, self.keeper)
+
+
+def test_a_note_s_source_is_the_sentence_that_it_rests_on_and_is_cited_by_number() -> None:
+    assert Kept().sources("She built it [1].") == (NOTED,)
+
+
+def test_what_an_answer_says_without_a_number_is_cited_too() -> None:
+    assert Kept().sources("It was Edith Marlow, in 1873.")[0].is_cited
+
+
+def test_what_it_does_not_say_is_a_source_that_is_not_cited() -> None:
+    (source,) = Kept().sources("I do not know.")
+    assert (source.number, source.is_cited) == (1, False)
+
+
+def test_numbers_in_the_reasoning_are_no_citation() -> None:
+    (source,) = Kept().sources("<think>See [1].</think>I do not know.")
+    assert not source.is_cited
+
+
+def test_what_was_read_for_a_question_before_is_a_source_where_its_number_is_named() -> None:
+    own, earlier = Kept().sources("She built it [1], and bats hang there [5].")
+    assert own == NOTED
+    assert earlier == Source(5, 8, 0, 37, SourceKind.LOOKED_AT, True)
+
+
+def test_numbers_go_on_behind_the_largest_in_use() -> None:
+    kept = Kept()
+    assert last_number([kept.owls, kept.bats], kept.keeper) == 5
+    assert last_number([], kept.keeper) == 0
