@@ -97,10 +97,12 @@ class Evidence:
     Attributes:
         passages: its sources, as they are stored.
         coverages: what was read for its question, document by document.
+        is_running: whether that is still being done.
     """
 
     passages: tuple[ShownPassage, ...] = ()
     coverages: tuple[Coverage, ...] = ()
+    is_running: bool = False
 
     @property
     def cited(self) -> tuple[ShownPassage, ...]:
@@ -129,6 +131,8 @@ def evidence_of(
     sources: Sequence[Source],
     readings: Sequence[tuple[Reading, Sequence[ReadSegment]]],
     documents: Mapping[int, DocumentText],
+    *,
+    is_running: bool = False,
 ) -> Evidence:
     """Return what is shown under an answer; what belongs to documents that are gone is left out.
 
@@ -136,6 +140,7 @@ def evidence_of(
         sources: of the answer.
         readings: of its question, each with its segments.
         documents: by the ids of their attachments.
+        is_running: whether segments are being read.
     """
     passages = (
         _shown_passage(each, documents[each.attachment_id])
@@ -147,7 +152,7 @@ def evidence_of(
         for reading, segments in readings
         if reading.attachment_id in documents
     )
-    return Evidence(tuple(passages), tuple(coverages))
+    return Evidence(tuple(passages), tuple(coverages), is_running)
 
 
 def first_words(text: str, start: int, stop: int) -> str:

@@ -118,7 +118,7 @@ class EvidencePanel(QWidget):
 
     def _add_coverage(self, coverage: Coverage) -> None:
         segmented = [each for each in self._evidence.coverages if each.reading.way is DocumentWay.SEGMENTS]
-        row = CoverageRow(coverage, names_document=len(segmented) > 1)
+        row = CoverageRow(coverage, names_document=len(segmented) > 1, is_running=self._evidence.is_running)
         row.passage_requested.connect(self.passage_requested)
         row.continue_requested.connect(self.continue_requested)
         row.answer_now_requested.connect(self.answer_now_requested)
@@ -147,7 +147,7 @@ class CoverageRow(QWidget):
     continue_requested = Signal()
     answer_now_requested = Signal()
 
-    def __init__(self, coverage: Coverage, *, names_document: bool) -> None:
+    def __init__(self, coverage: Coverage, *, names_document: bool, is_running: bool) -> None:
         super().__init__()
         self._coverage = coverage
         words = plain_label(coverage_words(coverage, names_document=names_document), wraps=True)
@@ -160,7 +160,7 @@ class CoverageRow(QWidget):
         self._continue.clicked.connect(self.continue_requested)
         self._answer = QPushButton("Answer from what was read")
         self._answer.clicked.connect(self.answer_now_requested)
-        is_partial = coverage.num_read < len(coverage.segments)
+        is_partial = coverage.num_read < len(coverage.segments) and not is_running
         self._continue.setVisible(is_partial)
         self._answer.setVisible(is_partial and coverage.num_read > 0 and coverage.is_unfinished)
         buttons = QHBoxLayout()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QPushButton
 from pytestqt.qtbot import QtBot
@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from app.documents.document import Document
 from app.documents.ways import DocumentWay
 from app.reading.records import ReadSegment, SegmentState, Source, SourceKind
+from app.segments.progress import SegmentProgress
 from app.store.conversations import ConversationStore
 from app.store.db import open_store
 from app.store.records import MessageState
@@ -232,3 +233,28 @@ def test_reading_on_asks_for_another_answer(desk: Desk, attachment_id: int, qtbo
         next(each for each in window.view.findChildren(QPushButton) if each.text() == text).click()
     answer = window.chat.session.messages[-1].id
     assert asked == [(answer, True), (answer, False)]
+
+
+def test_segments_show_under_the_answer_while_they_are_read(
+    desk: Desk, attachment_id: int, qtbot: QtBot
+) -> None:
+    window = desk.open()
+    store, session, stream = desk.store, window.chat.session, window.chat.stream
+    assert session.conversation_id is not None
+    question = store.add_user_message(session.conversation_id, session.leaf_id, "And owl 5?", [])
+    stream.conversation_id = session.conversation_id  # as if it had been asked for
+    reply = store.begin_reply(session.conversation_id, question.id, "A model")
+    window._engine.reply_started.emit(reply)
+    segments = [ReadSegment(0, LARKS), ReadSegment(LARKS, len(TEXT))]
+    reading = store.begin_reading(question.id, attachment_id, DocumentWay.SEGMENTS, "A model", segments)
+    window._engine.prefill_progress.emit(reply.id, SegmentProgress(1, 2, "birds.pdf"))
+
+    def running() -> str:
+        strips = window.view.findChildren(CoverageStrip)
+        return max(strips, key=lambda each: each.mapToGlobal(QPoint(0, 0)).y()).accessibleDescription()
+
+    qtbot.waitUntil(lambda: len(window.view.findChildren(CoverageStrip)) == 2)
+    assert "was not read" in running()
+    store.save_segment(reading.id, 0, ReadSegment(0, LARKS, SegmentState.READ, "Owl 5 hunts."))
+    window._engine.prefill_progress.emit(reply.id, SegmentProgress(2, 2, "birds.pdf"))
+    qtbot.waitUntil(lambda: running().endswith("Owl 5 hunts."))
