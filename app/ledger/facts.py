@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from app.ledger.sentences import sentences, words_of
-from app.ledger.summary_request import SourcePart
+
+if TYPE_CHECKING:
+    from app.ledger.summary_request import SourcePart
 
 OWN_FACT, ANSWER_FACT = 1.0, 0.5
 """What a fact counts that the user or a document tells, and one that only an answer has."""
