@@ -130,10 +130,33 @@ class ContextShortened:
 
 
 @dataclass(frozen=True)
+class AttendedPassage:
+    """A passage of a document to which the model attended while it answered: an indication, not a proof.
+
+    Attributes:
+        key: of the document.
+        start: about its first character in what was written of the document.
+        stop: about the one behind its last.
+        share: of the attention on documents, 0 to 1; places that many heads look at alone count most.
+    """
+
+    key: str
+    start: int
+    stop: int
+    share: float
+
+
+@dataclass(frozen=True)
 class Finished:
-    """The last event of a reply."""
+    """The last event of a reply.
+
+    Attributes:
+        stats: its figures.
+        attended: the passages of documents with most of the attention, those with more of it first.
+    """
 
     stats: GenerationStats
+    attended: tuple[AttendedPassage, ...] = ()
 
 
 GenerationEvent = PrefillProgress | Token | CacheChanged | GuardAction | ContextShortened | Finished

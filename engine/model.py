@@ -105,6 +105,15 @@ class Model:
         """Return a prompt with the tokens that are held where they write the same; see `with_held_tokens`."""
         return prompt if self._token_bytes is None else with_held_tokens(prompt, held, self._token_bytes)
 
+    def characters(self, tokens: Sequence[int]) -> list[int]:
+        """Return how many characters each token writes; where several write one, the first of them does.
+
+        Where that depends on other tokens, it is about so many.
+        """
+        if self._token_bytes is None:
+            return [len(self.tokenizer.decode([token])) for token in tokens]
+        return [sum(byte & 0xC0 != 0x80 for byte in written) for written in self._token_bytes.each(tokens)]
+
     def _write(self, turns: list[chat_template.Turn]) -> str:
         return chat_template.render(self.tokenizer, turns, add_generation_prompt=True)
 

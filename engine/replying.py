@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Generator, Iterator
 
+from engine.attended import attended_passages
 from engine.cancel import CancelToken
 from engine.errors import Cancelled
 from engine.events import CacheChanged, Finished, GenerationEvent, GenerationStats, StopReason
@@ -83,9 +84,19 @@ class ReplyWriter:
                     return
                 shortening = self._shortening(request, admitted, found.context)
                 relief = ReplyRelief(self._guard, found.context, self._held, shortening)
-                yield from self._generation(request, admitted, found, cancel, relief, followed).events()
+                generation = self._generation(request, admitted, found, cancel, relief, followed)
+                found.context.cache.watch_answer()
+                for event in generation.events():
+                    yield self._with_attended(event, found.context)
         finally:
             self._publish(Phase.IDLE)
+
+    def _with_attended(self, event: GenerationEvent, context: HeldContext) -> GenerationEvent:
+        """Return the end of a reply with what it attended to."""
+        if not isinstance(event, Finished):
+            return event
+        bins = context.cache.attended()
+        return Finished(event.stats, attended_passages(bins, context.held, self._model.characters))
 
     def aside(
         self, request: GenerationRequest, admitted: Admitted, cancel: CancelToken

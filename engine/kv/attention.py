@@ -48,10 +48,21 @@ def attend_pages(queries: mx.array, group: PageGroup, attention_pages: int | Non
         key_slots = mx.take_along_axis(key_slots, chosen, axis=1)
         value_slots = mx.take_along_axis(value_slots, chosen, axis=1)
         mask = None if mask is None else mask[chosen]
-    scores = page_scores(queries, group, key_slots, mask)
+    return attend_scored(queries.dtype, group, page_scores(queries, group, key_slots, mask), value_slots)
+
+
+def attend_scored(dtype: mx.Dtype, group: PageGroup, scores: mx.array, value_slots: mx.array) -> Partial:
+    """Attend over pages of a group by the scores of their tokens, `[heads, pages, repeats, page_tokens]`.
+
+    Args:
+        dtype: of the activations.
+        group: the pages.
+        scores: as `page_scores` returns them.
+        value_slots: of the pages that these are of, `[heads, pages]`.
+    """
     peak = scores.max(axis=(1, 3), keepdims=True)
     weights = mx.exp(scores - peak)
-    weighted = group.values.matmul(weights.astype(queries.dtype), value_slots)
+    weighted = group.values.matmul(weights.astype(dtype), value_slots)
     output = group.values.decoded(weighted.astype(mx.float32).sum(axis=1))
     return Partial(peak.squeeze(1), weights.sum(axis=(1, 3))[..., None], output)
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from engine.kv.attended import AnswerWatch, AttendedBin
 from engine.kv.sharing import SharingCache
 
 READ_CHUNK_TOKENS = 256
@@ -19,6 +20,16 @@ READ_CHUNK_TOKENS = 256
 
 class SequenceCache(SharingCache):
     """A cache of one sequence, with all that can be done to it."""
+
+    def watch_answer(self) -> None:
+        """Begin to add up what the tokens that are decoded from now on attend to."""
+        layers = [layer.number for layer in self._paged]
+        self._watcher.answer = AnswerWatch(layers, self.spec.page_tokens)
+
+    def attended(self) -> list[AttendedBin]:
+        """Return what was attended to since `watch_answer`, in the order of the text, and watch no longer."""
+        answer, self._watcher.answer = self._watcher.answer, None
+        return [] if answer is None else answer.bins(self.positions)
 
     def splice(self, at: int, tokens: Sequence[int]) -> None:
         """Read tokens in the gap of positions before the token at index `at`.

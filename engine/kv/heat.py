@@ -10,6 +10,7 @@ from typing import cast
 import mlx.core as mx
 import numpy as np
 
+from engine.kv.attended import AnswerWatch
 from engine.kv.attention import Partial, choose_pages, page_scores
 from engine.kv.groups import MASKED, PageGroup
 from engine.kv.page import Page
@@ -51,12 +52,14 @@ class Watcher:
         before_layer: called with a layer's new keys; it may raise to leave the forward pass.
         sampled_layer: the layer whose attention the next decoded token samples, None for none.
         sample: what the last such layer has queued.
+        answer: what an answer attends to, None while that is not watched.
     """
 
     attention_pages: int | None = None
     before_layer: Callable[[mx.array], None] | None = None
     sampled_layer: int | None = None
     sample: Sample | None = None
+    answer: AnswerWatch | None = None
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ class HeatSampler:
         What is read here was queued in the step before the last, so that it is computed and nothing waits.
         """
         self.num_decoded += 1
+        if self._watcher.answer is not None:
+            self._watcher.answer.step(self._watcher.attention_pages is not None)
         if self._queued is not None:
             self._learn(self._queued, references)
         self._queued, self._watcher.sample = self._watcher.sample, None

@@ -144,6 +144,10 @@ class PagedLayer:
             parts.append(attend_sinks(sinks, parts[0]))
         if self._watcher.sampled_layer == self.number:
             self._take_sample(own, list(parts))
+        answer = self._watcher.answer
+        if answer is not None and self.number in answer.layers and self.table is not None:
+            parts += answer.attend(self.table, self._page_groups(), exact, keys, parts[1:], queries.dtype)
+            return join(parts).astype(queries.dtype).reshape(1, queries.shape[1], 1, values.shape[2])
         for group in self._page_groups():
             parts.append(for_all_heads(attend_pages(own, group, budget), group.heads, num_heads))
         return join(parts).astype(queries.dtype).reshape(1, queries.shape[1], 1, values.shape[2])
