@@ -94,21 +94,24 @@ def _kept_once(
     removed: Sequence[set[int]],
     rest: Sequence[Sequence[Line | Table]],
 ) -> set[int]:
-    """Return the ids of lines to keep, the first of each whose words stand nowhere else."""
-    said = "\n".join(_words(line.text) for page in rest for line in page if isinstance(line, Line))
+    """Return the ids of lines to keep, the first of each that says what stands nowhere else."""
+    said: set[str] = set()
+    for text in (line.text for page in rest for line in page if isinstance(line, Line)):
+        said.update(_words(text))
     kept = set()
-    seen: set[str] = set()
+    seen: set[tuple[str, ...]] = set()
     for page, gone in zip(pages, removed, strict=True):
         for line in page:
             if not isinstance(line, Line) or id(line) not in gone:
                 continue
             words = _words(line.text)
-            if words.count(" ") + 1 >= _MIN_SAID_WORDS and words not in seen and words not in said:
+            num_new = sum(1 for word in words if word not in said)
+            if len(words) >= _MIN_SAID_WORDS and num_new >= len(words) / 2 and words not in seen:
                 kept.add(id(line))
             seen.add(words)
     return kept
 
 
-def _words(text: str) -> str:
+def _words(text: str) -> tuple[str, ...]:
     """Return the words of a line without numbers and signs."""
-    return " ".join(_WORDS.findall(text.casefold()))
+    return tuple(_WORDS.findall(text.casefold()))

@@ -72,7 +72,9 @@ class Headings:
         if level is None or not self._looks_like_one(page, index):
             return None
         num_lines = _num_lines(page, index)
-        return (level, num_lines) if num_lines <= _MAX_LINES else None
+        lines = page[index : index + num_lines]
+        has_address = any("@" in line.text for line in lines if isinstance(line, Line))
+        return (level, num_lines) if num_lines <= _MAX_LINES and not has_address else None
 
     def _find_named(self, page_index: int) -> dict[int, tuple[int, int]]:
         """Return the headings of one page that the outline names, by their first line."""
