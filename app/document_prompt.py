@@ -1,9 +1,8 @@
-"""Documents, notes and summaries in what a model reads: how they are written, found again, and replaced."""
+"""Documents, notes and summaries in what a model reads: how they are written and found again."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,26 +44,6 @@ class Passage:
     kind: SpanKind = SpanKind.DOCUMENT
 
 
-@dataclass(frozen=True)
-class PlacedDocument:
-    """A document in a conversation.
-
-    Attributes:
-        message: index of the message that it belongs to.
-        range: where it stands in that message.
-        text: what is in it.
-    """
-
-    message: int
-    range: DocumentRange
-    text: str
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return self.range.title
-
-
 def document_text(title: str, text: str) -> str:
     """Return what the model reads for a document."""
     return _BETWEEN.join([_head(title), text.strip(), _END])
@@ -72,6 +51,15 @@ def document_text(title: str, text: str) -> str:
 
 def _head(title: str) -> str:
     return f"Document: {title}"
+
+
+def place_inside(document: TitledText, start: int, stop: int) -> tuple[int, int] | None:
+    """Return which characters of a document's text some are of what is written of it; None for none."""
+    shift = len(_head(document.title)) + len(_BETWEEN)
+    before = len(document.text) - len(document.text.lstrip())
+    last = before + len(document.text.strip())
+    first, end = (min(max(at - shift + before, before), last) for at in (start, stop))
+    return (first, end) if first < end else None
 
 
 def document_passage(document: TitledText, key: str = "") -> Passage:
@@ -120,16 +108,6 @@ def chat_message(role: Role, text: str, passages: Sequence[Passage] = (), key: s
     return ChatMessage(role, _BETWEEN.join([*parts, text] if text else parts), tuple(ranges), key)
 
 
-def placed_documents(messages: Sequence[ChatMessage]) -> tuple[PlacedDocument, ...]:
-    """Return the documents of a conversation that are read whole, in order."""
-    return tuple(
-        PlacedDocument(index, each, words_inside(each, message.content))
-        for index, message in enumerate(messages)
-        for each in message.documents
-        if each.kind is SpanKind.DOCUMENT
-    )
-
-
 def words_inside(document: DocumentRange, content: str) -> str:
     """Return the words of a document or a summary in a message, without those that say what it is.
 
@@ -148,46 +126,3 @@ def without_documents(content: str, documents: Sequence[DocumentRange]) -> str:
     for document in reversed(documents):
         content = content[: document.start] + content[document.stop :]
     return content.strip()
-
-
-def replaced(messages: Sequence[ChatMessage], texts: Mapping[PlacedDocument, str]) -> tuple[ChatMessage, ...]:
-    """Return a conversation in which some documents are written in other words, frame included.
-
-    These lose their keys, which promise the words.
-    """
-    return tuple(_replaced_in(message, index, texts) for index, message in enumerate(messages))
-
-
-def _replaced_in(message: ChatMessage, index: int, texts: Mapping[PlacedDocument, str]) -> ChatMessage:
-    instead = {document.range: text for document, text in texts.items() if document.message == index}
-    content, ranges, end = "", [], 0
-    for each in message.documents:
-        content += message.content[end : each.start]
-        written = instead.get(each, message.content[each.start : each.stop])
-        key = "" if each in instead else each.key
-        ranges.append(DocumentRange(each.title, len(content), len(content) + len(written), key, each.kind))
-        content, end = content + written, each.stop
-    return dataclasses.replace(message, content=content + message.content[end:], documents=tuple(ranges))
-
-
-def with_documents_first(message: ChatMessage, documents: Sequence[tuple[str, str]]) -> ChatMessage:
-    """Return a message with more documents before its own: titles, and what is written for them.
-
-    Summaries at its head stay there.
-    """
-    own = message.documents
-    is_document = [each.kind is not SpanKind.SUMMARY for each in own]
-    num_summaries = is_document.index(True) if any(is_document) else len(own)
-    head = own[num_summaries - 1].stop if num_summaries else 0
-    before, behind = (_BETWEEN, "") if num_summaries else ("", _BETWEEN)
-    written, ranges = "", []
-    for title, text in documents:
-        start = head + len(written) + len(before)
-        ranges.append(DocumentRange(title, start, start + len(text)))
-        written += before + text + behind
-    shifted = [
-        dataclasses.replace(each, start=each.start + len(written), stop=each.stop + len(written))
-        for each in own[num_summaries:]
-    ]
-    content = message.content[:head] + written + message.content[head:]
-    return dataclasses.replace(message, content=content, documents=(*own[:num_summaries], *ranges, *shifted))

@@ -17,8 +17,7 @@ _STEM_CHARACTERS = 5
 def is_supported(note: str, text: str, question: str) -> bool:
     """Return whether a note rests on a text.
 
-    Its numbers are in it, its names there or in the question, a sentence of it shares what is rare with the
-    note, and the note does not go round in circles.
+    It adds nothing, a sentence of the text shares what is rare with it, and it does not go round in circles.
 
     Args:
         note: what a model wrote.
@@ -26,10 +25,16 @@ def is_supported(note: str, text: str, question: str) -> bool:
         question: what was asked.
     """
     told = _ITEM_NUMBER.sub("", note)
-    if numbers_in(told) - numbers_in(text) or repeats(note):
-        return False
+    return not (adds(told, text, question) or repeats(note)) and locate(told, text) is not None
+
+
+def adds(note: str, text: str, question: str) -> bool:
+    """Return whether a note has numbers that are not in a text, or names that the question has not either."""
+    told = _ITEM_NUMBER.sub("", note)
+    if numbers_in(told) - numbers_in(text):
+        return True
     known = set(words_of(text)) | set(words_of(question))
     stems = {word[:_STEM_CHARACTERS] for word in known}
-    if any(name not in known and name[:_STEM_CHARACTERS] not in stems for name in names_in(sentences(told))):
-        return False
-    return locate(told, text) is not None
+    return any(
+        name not in known and name[:_STEM_CHARACTERS] not in stems for name in names_in(sentences(told))
+    )

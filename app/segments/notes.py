@@ -8,11 +8,10 @@ from dataclasses import dataclass
 
 from app.document_prompt import Passage, chat_message
 from app.ledger.sentences import whole_sentences
-from app.ledger.summarizer import REPEATS_EVERY_TOKENS
 from app.ledger.summary_check import repeats
 from app.reading.question import DocumentQuestion
 from app.segments.budget import SegmentBudget
-from app.segments.note_check import is_supported
+from app.segments.note_check import adds, is_supported
 from app.segments.progress import SegmentEvent, SegmentProgress
 from app.segments.prompts import (
     join_prompt,
@@ -33,6 +32,8 @@ from engine.sampling import SamplingParams
 
 SEGMENT_CONVERSATION = -1
 """The conversation of the segment that is being read; the ids of the store are positive."""
+_CHECK_EVERY_TOKENS = 16
+"""How often it is looked whether what is written is of use."""
 
 Writing = Generator[SegmentEvent, None, str]
 """Tells how far it is and returns what was written."""
@@ -100,7 +101,7 @@ class NoteTaker:
         """
         for prompt in (segment_prompt, note_again_prompt):
             asking = chat_message("user", prompt(self.question), [segment])
-            written = yield from self._written(asking, progress)
+            written = yield from self._written(asking, segment.text, progress)
             note = note_of(written)
             if not note or is_supported(note, segment.text, self.question):
                 return Note(note)
@@ -111,13 +112,16 @@ class NoteTaker:
         """Have notes made shorter together; where the model does not, their best sentences stand in."""
         text = "\n\n".join(notes)
         asking = ChatMessage("user", join_prompt(progress.title, text, self.question))
-        note = note_of((yield from self._written(asking, progress)))
+        note = note_of((yield from self._written(asking, text, progress)))
         if note and is_supported(note, text, self.question):
             return note
         return best_sentences(self.question, text, self.budget.note_tokens, self.count)
 
-    def _written(self, asking: ChatMessage, progress: SegmentProgress) -> Writing:
-        """Have something written until it is long enough; return it, up to its last whole sentence."""
+    def _written(self, asking: ChatMessage, source: str, progress: SegmentProgress) -> Writing:
+        """Have something written until it is long enough, or of no use; return it in whole sentences.
+
+        It is of no use when it has what is not in `source`, or goes round in circles: each token takes time.
+        """
         yield progress
         self._cancel.check()
         enough, written, note_tokens, has_ended = LinkedCancelToken(self._cancel), "", 0, False
@@ -129,8 +133,10 @@ class NoteTaker:
                 case Token(text):
                     written += text
                     note_tokens += bool(without_reasoning(written))
-                    is_circling = note_tokens % REPEATS_EVERY_TOKENS == 0 and repeats(written)
-                    if is_circling or note_tokens >= self.budget.note_tokens:
+                    is_due = note_tokens and note_tokens % _CHECK_EVERY_TOKENS == 0
+                    if note_tokens >= self.budget.note_tokens or (
+                        is_due and self._is_of_no_use(written, source)
+                    ):
                         enough.cancel()
                 case Finished(stats):
                     self.peak_nbytes = max(self.peak_nbytes, stats.peak_nbytes)
@@ -140,6 +146,10 @@ class NoteTaker:
         self._cancel.check()
         written = valid_unicode(without_reasoning(written))
         return written if has_ended else whole_sentences(written) or written
+
+    def _is_of_no_use(self, written: str, source: str) -> bool:
+        begun = whole_sentences(without_reasoning(written))
+        return repeats(begun) or adds(begun, source, self.question)
 
 
 def note_request(asked: DocumentQuestion, asking: ChatMessage, max_tokens: int) -> GenerationRequest:

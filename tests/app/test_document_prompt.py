@@ -11,10 +11,8 @@ from app.document_prompt import (
     chat_message,
     document_passage,
     document_text,
-    placed_documents,
-    replaced,
+    place_inside,
     summary_passage,
-    with_documents_first,
     without_documents,
     words_inside,
 )
@@ -36,53 +34,29 @@ papers = st.lists(st.builds(Paper, st.text(max_size=9), st.text(max_size=30)), m
 questions = st.text(max_size=20)
 
 
-@given(first=papers, second=papers, question=questions)
-def test_documents_are_found_as_they_were_put_in(
-    first: list[Paper], second: list[Paper], question: str
-) -> None:
-    messages = [ChatMessage("system", "Be brief."), user("One?", *first), user(question, *second)]
-    found = placed_documents(messages)
-    expected = [(1, paper) for paper in first] + [(2, paper) for paper in second]
-    assert [(one.message, one.title, one.text) for one in found] == [
-        (message, paper.title, paper.text.strip()) for message, paper in expected
-    ]
-    assert without_documents(messages[2].content, messages[2].documents) == question.strip()
-
-
-@given(all_papers=papers, question=questions, data=st.data())
-def test_a_document_that_is_replaced_leaves_the_others_as_they_were(
-    all_papers: list[Paper], question: str, data: st.DataObject
-) -> None:
+@given(all_papers=papers, question=questions)
+def test_documents_are_found_as_they_were_put_in(all_papers: list[Paper], question: str) -> None:
     message = user(question, *all_papers)
-    chosen = {
-        document: data.draw(st.text(max_size=10))
-        for document in placed_documents([message])
-        if data.draw(st.booleans())
-    }
-    (changed,) = replaced([message], chosen)
-    parts = [
-        next(
-            (text for document, text in chosen.items() if document.range == each),
-            document_text(paper.title, paper.text),
-        )
-        for paper, each in zip(all_papers, message.documents, strict=True)
-    ]
-    assert changed.content == "\n\n".join([*parts, question] if question else parts)
-    assert [changed.content[each.start : each.stop] for each in changed.documents] == parts
-    assert [each.title for each in changed.documents] == [paper.title for paper in all_papers]
+    found = [(each.title, words_inside(each, message.content)) for each in message.documents]
+    assert found == [(paper.title, paper.text.strip()) for paper in all_papers]
+    assert without_documents(message.content, message.documents) == question.strip()
 
 
-def test_documents_that_are_put_first_keep_the_places_of_the_others() -> None:
-    paper = Paper("Owls", "They hunt.")
-    message = with_documents_first(user("When?", paper), [("Bats", "Notes on bats."), ("Cats", "Notes.")])
-    assert (
-        message.content == "Notes on bats.\n\nNotes.\n\n" + f"{document_text('Owls', 'They hunt.')}\n\nWhen?"
-    )
-    assert [(each.title, message.content[each.start : each.stop]) for each in message.documents] == [
-        ("Bats", "Notes on bats."),
-        ("Cats", "Notes."),
-        ("Owls", document_text("Owls", "They hunt.")),
-    ]
+@given(text=st.text(min_size=1, max_size=30).filter(str.strip), data=st.data())
+def test_a_place_in_what_is_written_of_a_document_is_found_in_its_text(
+    text: str, data: st.DataObject
+) -> None:
+    paper = Paper("Owls", text)
+    written = document_text(paper.title, paper.text)
+    start = data.draw(st.integers(0, len(written)))
+    stop = data.draw(st.integers(start, len(written)))
+    place = place_inside(paper, start, stop)
+    first = written.index(text.strip(), len("Document: Owls"))
+    inside = range(max(start, first), min(stop, first + len(text.strip())))
+    if place is None:
+        assert not inside
+    else:
+        assert text[slice(*place)] == written[inside.start : inside.stop]
 
 
 EARLIER = summary_passage("Summary of 2 turns", "the earlier conversation", " They met.\n", "s3")
@@ -100,42 +74,3 @@ def test_a_message_has_summaries_and_documents_before_its_words_with_their_keys(
     ]
     assert [words_inside(each, message.content) for each in message.documents] == ["They met.", "They hunt."]
     assert without_documents(message.content, message.documents) == "When?"
-
-
-def test_a_summary_is_not_taken_for_a_document() -> None:
-    owls = Paper("Owls", "They hunt.")
-    message = chat_message("user", "When?", [EARLIER, document_passage(owls, "a7")])
-    (found,) = placed_documents([message])
-    assert (found.title, found.text, found.range.key) == ("Owls", "They hunt.", "a7")
-
-
-def test_a_document_in_other_words_loses_its_key_and_the_rest_keeps_theirs() -> None:
-    passages = [
-        EARLIER,
-        *(document_passage(Paper(title, "Text."), key) for title, key in (("A", "a1"), ("B", "a2"))),
-    ]
-    message = chat_message("user", "When?", passages, "m5")
-    first, _ = placed_documents([message])
-    (changed,) = replaced([message], {first: "Notes."})
-    assert changed.key == "m5"
-    assert [(each.kind, each.key) for each in changed.documents] == [
-        (SpanKind.SUMMARY, "s3"),
-        (SpanKind.DOCUMENT, ""),
-        (SpanKind.DOCUMENT, "a2"),
-    ]
-
-
-def test_documents_that_are_put_first_stand_behind_summaries_of_what_was_before() -> None:
-    for own in ([EARLIER], [EARLIER, document_passage(Paper("Owls", "They hunt."), "a7")]):
-        for words in ("", "When?"):
-            before = chat_message("user", words, own, "m5")
-            message = with_documents_first(before, [("Bats", "Notes on bats."), ("Cats", "Notes.")])
-            rest = before.content.removeprefix(MET)
-            assert message.content == f"{MET}\n\nNotes on bats.\n\nNotes.{rest}"
-            assert [message.content[each.start : each.stop] for each in message.documents] == [
-                MET,
-                "Notes on bats.",
-                "Notes.",
-                *(passage.text for passage in own[1:]),
-            ]
-            assert [each.key for each in message.documents] == ["s3", "", "", *(one.key for one in own[1:])]
