@@ -33,6 +33,8 @@ def without_furniture(pages: Sequence[Sequence[Line | Table]]) -> list[list[Line
     }
     if not repeated:
         return [list(page) for page in pages]
+    heights = {height for _, height in repeated}
+    repeated |= {each for each, count in counts.items() if count > 1 and each[1] in heights}  # short chapters
     removed = [_removed(page, repeated) for page in pages]
     rest = [
         [line for line in page if id(line) not in gone] for page, gone in zip(pages, removed, strict=True)

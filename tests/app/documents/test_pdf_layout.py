@@ -130,6 +130,17 @@ def test_headers_and_footers_that_repeat_are_dropped(read: Read) -> None:
     assert "\n2\n" not in text
 
 
+def test_the_running_heads_of_chapters_are_dropped_also_where_a_chapter_is_short(read: Read) -> None:
+    chapters = ["Owls", "Owls", "Owls", "Bats", "Bats"]
+    pages = [
+        [Words(50, 800, f"{number} Of {chapter}"), *lines([f"{chapter} {text} {number}" for text in PROSE])]
+        for number, chapter in enumerate(chapters, start=1)
+    ]
+    text = read("a.pdf", placed_pdf(pages)).text
+    assert "Of" not in text
+    assert text.count("Bats line") == 16
+
+
 def test_lines_that_repeat_in_the_middle_of_pages_stay(read: Read) -> None:
     pages = [
         lines([f"first {letter}", *PROSE[:4], "the same words", *PROSE[4:], f"last {letter}"])
