@@ -169,8 +169,8 @@ class AnswerWatch:
     def _add(self, look: _Look) -> None:
         squares = np.array(look.squares).astype(np.float64)
         num_open = len(look.open_positions)
-        sealed = squares[: len(squares) - num_open].reshape(len(look.references), -1)
         if look.references:
+            sealed = squares[: len(squares) - num_open].reshape(len(look.references), -1)
             if not self._pages or self._pages[-1][0] is not look.references:
                 self._pages.append((look.references, np.zeros_like(sealed)))
             np.add(self._pages[-1][1], sealed, out=self._pages[-1][1])
