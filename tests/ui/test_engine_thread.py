@@ -19,6 +19,7 @@ from engine.kv.precision import KVSpec
 from engine.sampling import SamplingParams
 from ui.engine_thread import EngineThread
 from ui.engine_worker import EngineState, Failure
+from ui.request_queue import Priority
 
 EXACT = KVSpec.parse("16; page=64, hot=0, warm=0")
 SHORT = ReplySettings(SamplingParams(temperature=0, max_tokens=8), EXACT, "")
@@ -273,7 +274,8 @@ def test_a_long_change_of_precision_outlives_a_stop_and_not_the_window(
     engine.set_kv(KVSpec.parse("4"))
     assert endless.begun.wait(WAIT_MS / 1000)
     engine.stop()
-    (cancel,) = engine._worker._requests._pending
+    pending = engine._worker._requests._pending
+    (cancel,) = (cancel for cancel, each in pending.items() if each.priority is Priority.CONTROL)
     assert not cancel.cancelled
     engine.shutdown()
     assert engine._worker.isFinished()
