@@ -16,8 +16,6 @@ from engine.cancel import CancelToken
 
 MOST_INDEXES = 4
 """So many documents' indexes are kept, those that were used last."""
-_NUMBER_TOKENS = 24
-"""About what the number of a passage and its place take."""
 
 
 class PassageFinder:
@@ -42,8 +40,10 @@ class PassageFinder:
         Raises:
             Cancelled: it was stopped.
         """
-        index, _ = self._index(document, cancel)
-        around = count(passages_text(document.title, "…", first_number)) + _NUMBER_TOKENS
+        index, places = self._index(document, cancel)
+        longest = max((heading.title for heading in places.headings), key=len, default="")
+        least = NumberedNote((first_number,), f"p. 9,999, {longest}", "…").words
+        around = count(passages_text(document.title, least, first_number))
         passages = index.passages(question, room_tokens - around, count)
         by_score = sorted(passages, key=lambda passage: passage.score)
         while passages:
