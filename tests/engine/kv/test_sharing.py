@@ -168,6 +168,15 @@ def test_nothing_is_shared_that_was_read_behind_an_edit() -> None:
     assert holder.common_tokens(holder.tokens, holder.spec) == 128
 
 
+def test_nothing_is_shared_of_a_page_that_lost_tokens_or_of_open_tokens_that_did() -> None:
+    holder = cache_of("8; page=64", 230)
+    whole = holder.tokens
+    holder.drop(200, 205)
+    assert holder.common_tokens(holder.tokens, holder.spec) == 192
+    holder.drop(70, 80)
+    assert holder.common_tokens(whole, holder.spec) == 64
+
+
 def test_what_follows_in_the_other_conversation_is_found_by_its_text() -> None:
     holder = cache_of("8; page=64", 256)
     holder.drop(130, 140)

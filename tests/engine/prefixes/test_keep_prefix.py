@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from engine.prefixes.records import SaveMode
 from engine.requests import GenerationRequest
 from tests.engine.prefixes.memory_store import MemoryStore
 from tests.engine.prefixes.talks import DOCUMENT, PAGE_TOKENS, StopAfter, about_document
-from tests.engine.small_engine import FOUR, answer, asked, conversation, keyed, small_engine
+from tests.engine.small_engine import FOUR, answer, asked, small_engine
 
 SEGMENT, OWNER = -1, 7
 DOCUMENT_PAGES = len(DOCUMENT) // PAGE_TOKENS
@@ -124,10 +125,24 @@ def test_a_stop_is_noticed_between_pages(engine: Engine, store: MemoryStore) -> 
     assert len(store.pages) == 3
 
 
-def test_what_was_edited_is_not_kept(engine: Engine, store: MemoryStore) -> None:
-    talk = keyed(conversation(4, length=100))
-    answer(engine, asked(talk, conversation_id=3))
-    engine.settle(asked(talk[2:-1], conversation_id=3))
+def test_nothing_is_kept_of_documents_of_which_one_was_taken_out(engine: Engine, store: MemoryStore) -> None:
+    (both,) = segment("Who counted?").messages
+    half = len(DOCUMENT) // 2
+    places = [
+        dataclasses.replace(both.documents[0], stop=half, key="a1"),
+        dataclasses.replace(both.documents[0], start=half, key="a2"),
+    ]
+    both = dataclasses.replace(both, documents=tuple(places))
+    rest = dataclasses.replace(
+        both,
+        content=both.content[half:],
+        documents=(dataclasses.replace(places[1], start=0, stop=len(DOCUMENT) - half),),
+    )
+    answer(engine, asked((both,), conversation_id=3))
+    engine.settle(asked((rest,), conversation_id=3))
+    usage = engine.context_usage()
+    assert usage is not None and "a1" not in [span.key for span in usage.spans]
+
     assert engine.keep_prefix(3, OWNER, CancelToken()) == 0
 
 
