@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 import pypdfium2
 import pypdfium2.raw as pdfium
@@ -37,7 +37,8 @@ def read_pdf(source: Source, on_progress: OnProgress) -> Extracted:
             raise _without_text(document, source)
         outline = read_outline(document)
         title = document.get_metadata_value("Title")
-    text, page_starts = _joined(_page_texts(without_furniture(pages), outline))
+    texts = _page_texts(without_furniture(pages), outline)
+    text, page_starts = _joined(texts)
     num_textless_pages = sum(1 for page in pages if not page)
     return Extracted(text, title, num_pages, num_textless_pages, page_starts=page_starts)
 
@@ -87,26 +88,31 @@ def _page(document: pypdfium2.PdfDocument, index: int) -> tuple[Page, int]:
         page.close()
 
 
-def _page_texts(pages: Sequence[Page], outline: Outline) -> Iterator[str]:
-    """Yield the text of each page, its split words joined."""
+def _page_texts(pages: Sequence[Page], outline: Outline) -> list[str]:
+    """Return the text of each page, with `LINE_END_HYPHEN` where a word was split."""
     headings = Headings(pages, outline)
-    texts = ["\n\n".join(page_blocks(page, index, headings)) for index, page in enumerate(pages)]
-    return map(SplitWords(texts).join, texts)
+    return ["\n\n".join(page_blocks(page, index, headings)) for index, page in enumerate(pages)]
 
 
-def _joined(texts: Iterable[str]) -> tuple[str, tuple[int, ...]]:
-    """Return the pages as one text, and where each begins in it."""
+def _joined(texts: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the pages as one text with split words joined, and where each page begins in it."""
+    split_words = SplitWords(texts)
     pieces: list[str] = []
     starts: list[int] = []
     num_waiting = 0  # pages without text: they begin where the next one does
     num_chars = 0
-    for text in texts:
+    for text in map(split_words.join, texts):
         num_waiting += 1
         if not text:
             continue
-        pieces += [_separator(pieces[-1], text), text] if pieces else [text]
-        num_chars = num_chars + len(pieces[-2]) if len(pieces) > 1 else 0
+        if pieces and (going_on := split_words.going_on(pieces[-1], text)) is not None:
+            num_chars += len(going_on) - len(pieces[-1])
+            pieces[-1] = going_on
+        elif pieces:
+            pieces.append(_separator(pieces[-1], text))
+            num_chars += len(pieces[-1])
         starts += [num_chars] * num_waiting
+        pieces.append(text)
         num_chars += len(text)
         num_waiting = 0
     return "".join(pieces), (*starts, *[num_chars] * num_waiting)

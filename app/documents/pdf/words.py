@@ -9,6 +9,8 @@ LINE_END_HYPHEN = "\x02"
 """A hyphen at the end of a line, taken out with the line break; the sign is PDFium's."""
 
 _SPLIT_WORD = re.compile(rf"(\w+){LINE_END_HYPHEN}(\w*)")
+_SPLIT_END = re.compile(r"(?<![\w-])([^\W\d_]+)-\Z")
+_FIRST_WORD = re.compile(r"[^\W\d_]\w*")
 _HYPHENATED = re.compile(r"(?=\b(\w+-\w+)\b)")
 
 
@@ -32,6 +34,14 @@ class SplitWords:
         if LINE_END_HYPHEN not in text:
             return text
         return _SPLIT_WORD.sub(self._joined, text).replace(LINE_END_HYPHEN, "-")
+
+    def going_on(self, text: str, following: str) -> str | None:
+        """Return a page without a hyphen at its end that is not its word's; None where no word goes on."""
+        left, right = _SPLIT_END.search(text), _FIRST_WORD.match(following)
+        if left is None or right is None or not right[0][0].islower():
+            return None
+        word = self.join(f"{left[1]}{LINE_END_HYPHEN}{right[0]}")
+        return text if "-" in word else text[:-1]
 
     def _joined(self, match: re.Match[str]) -> str:
         """Return one word."""

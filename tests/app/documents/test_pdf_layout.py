@@ -166,6 +166,21 @@ def test_a_sentence_that_goes_on_on_the_next_page_is_not_parted(read: Read) -> N
     assert document.text[document.page_starts[1] :] == "was a young one."
 
 
+def test_a_word_that_goes_on_on_the_next_page_is_whole(read: Read) -> None:
+    pages = [
+        ["The owl that we saw was hid-"],
+        ["den in the wood. It was well-"],
+        ["known, a well-known owl"],
+        ["- 4 -"],
+    ]
+    document = read("a.pdf", samples.pdf(pages))
+    assert document.text == (
+        "The owl that we saw was hidden in the wood. It was well-known, a well-known owl\n\n- 4 -"
+    )
+    starts = [document.text[start : start + 5] for start in document.page_starts]
+    assert starts == ["The o", "den i", "known", "- 4 -"]
+
+
 def test_paragraphs_are_parted_where_the_page_parts_them(read: Read) -> None:
     page = [
         *lines(["One line of text that is as long as others are.", "It ends here."], y=700),
