@@ -197,4 +197,5 @@ def ahead_words(progress: ReadAheadProgress) -> AheadWords:
     seconds = progress.seconds_left
     left = "" if seconds is None else f", {short_duration(seconds)} left"
     words = f"Read {progress.done:,} of {progress.total:,} tokens{left}"
-    return AheadWords(words, words, (progress.done, progress.total))
+    share = progress.done / progress.total if progress.total else 0.0
+    return AheadWords(words, f"{share:.0%} read", (progress.done, progress.total))

@@ -244,7 +244,8 @@ def test_of_many_precisions_wanted_in_a_reply_one_request_is_left_and_it_brings_
             engine.reply(asked.conversation_id, asked.id, SHORT)
         for bits in (8, 6, 5, 4):
             engine.set_kv(KVSpec.parse(f"{bits}; page=64, hot=0, warm=0"))
-        assert engine._worker._requests.qsize() <= 1
+        pending = engine._worker._requests._pending.values()
+        assert sum(each.priority is Priority.CONTROL for each in pending) <= 1
     assert finished.args[0].stats.kv == "4; page=64, hot=0, warm=0"
     qtbot.waitUntil(lambda: engine.state is EngineState.READY, timeout=WAIT_MS)
     with qtbot.waitSignal(engine.kv_changed, timeout=WAIT_MS) as changed:

@@ -155,7 +155,7 @@ class DocumentCard(QFrame):
             self._opened_body().show_chip(chip)
         if self._body is not None:
             self._body.setVisible(is_open)
-        self._encoding.setVisible(chip.encoding is not None and not is_reading)
+        self._encoding.setVisible(chip.encoding is not None and (is_open or is_failed))
         self._encoding.setText(f"{chip.encoding} ▾")
         self._encoding.setAccessibleName(f"Text encoding of {chip.title}: {chip.encoding}")
         self._show_buttons(is_open, is_reading)

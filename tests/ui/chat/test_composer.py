@@ -232,6 +232,7 @@ def test_a_chip_keeps_its_widget_while_it_is_read(qtbot: QtBot, composer: Compos
 
 
 def test_the_encoding_can_be_chosen_where_there_is_one(qtbot: QtBot, composer: Composer) -> None:
+    composer.set_attachments([READY])
     composer.set_attachments([READY, GUESSED])
     plain, guessed = chips(composer)
     name = "Text encoding of old.txt: windows-1252"

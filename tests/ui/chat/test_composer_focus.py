@@ -132,11 +132,8 @@ def test_documents_are_reached_from_the_message_below_them(window: Surroundings)
     window.composer.edit.setFocus()
     one, two = ["Show how one.txt is read"], ["Hide how two.txt is read"]
     for key, names in (
-        (
-            Qt.Key.Key_Backtab,
-            ["Remove two.txt", *two, "Remove one.txt", *one, "Text encoding of one.txt: utf-8"],
-        ),
-        (Qt.Key.Key_Tab, [*one, "Remove one.txt", *two, "Remove two.txt", "Message", "Attach documents"]),
+        (Qt.Key.Key_Backtab, ["Remove two.txt", *two, "Remove one.txt", *one]),
+        (Qt.Key.Key_Tab, ["Remove one.txt", *two, "Remove two.txt", "Message", "Attach documents"]),
     ):
         for name in names:
             QTest.keyClick(window.focusWidget(), key)
