@@ -60,10 +60,10 @@ class PageGlyphs:
 
     @cached_property
     def has_turned_ligatures(self) -> bool:
-        """Whether PDFium has turned the letters of right-to-left ligatures around with the line.
+        """Whether the letters of right-to-left ligatures stand the wrong way around.
 
-        It does where a file sets lines from left to right, and not where it sets them letter by letter the
-        other way. In the ligature that is in every Arabic text, lam comes before alef.
+        PDFium turns them around with the line, and some writers, such as Qt, have done so before. In the ligature
+        that is in every Arabic text, lam comes before alef.
         """
         pairs = (match.start() for match in _LAM_ALEF.finditer(self.text))
         return not any(self.box(index) == self.box(index + 1) for index in pairs)
