@@ -122,17 +122,17 @@ class PageTable:
         return {one.page for one in near if not positions.isdisjoint(one.page.positions)}
 
     def pages_of_others(self) -> set[Page]:
-        """Return the pages in memory that other conversations read."""
-        others = [one for one in self.store.tables if one.owner is not self.owner and one._is_holding]
+        """Return the pages that other conversations read, also those that are on disk."""
+        others = [one for one in self.store.tables if one.owner is not self.owner]
         return {reference.page for table in others for reference in table.references}
 
     @property
     def others_nbytes(self) -> int:
-        """Bytes of the pages that only other conversations read."""
+        """Bytes of the pages in memory that only other conversations read."""
         others = self.pages_of_others()
         if others:
             others -= {reference.page for reference in self.references}
-        return sum(page.nbytes for page in others)
+        return sum(page.nbytes for page in others if page in self.store.pages)
 
     def append(self, tokens: Sequence[int]) -> None:
         """Add tokens behind the open ones, at the next positions."""

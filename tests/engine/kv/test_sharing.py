@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from engine.kv.blob import Blob
 from engine.kv.cache import SequenceCache
 from engine.kv.lineage import prefix_chain
 from engine.kv.precision import KVSpec
@@ -82,6 +83,24 @@ def test_what_the_other_one_does_changes_no_number_here(
 
     assert bits(guest) == bits(twin)
     assert same_logits(guest, twin, NEW)
+
+
+@pytest.mark.parametrize("change", [lowered, grown, cooled])
+def test_a_conversation_that_left_memory_comes_back_as_it_was(
+    spec: KVSpec, change: Callable[[SequenceCache], None]
+) -> None:
+    holder, twin = sharp(spec), sharp(spec)
+    for cache in (holder, twin):
+        read_and_written(cache)
+    guest = holder.share(256, spec)
+    blobs: list[Blob] = []
+    holder.move_out(blobs.append)
+
+    change(guest)
+    holder.move_in(iter(blobs))
+
+    assert bits(holder) == bits(twin)
+    assert same_logits(holder, twin, NEW)
 
 
 def test_where_no_page_is_kept_more_exactly_for_its_age_it_is_as_if_all_had_been_read() -> None:
