@@ -79,13 +79,13 @@ class DocumentText(QWidget):
         self._bar.setVisible(is_long)
         own = Qt.ScrollBarPolicy.ScrollBarAlwaysOff if is_long else Qt.ScrollBarPolicy.ScrollBarAsNeeded
         self.page.setVerticalScrollBarPolicy(own)
-        self._put(0, 0)
+        self.go_to(0)
 
     def go_to(self, offset: int) -> None:
         """Scroll to a character; it is put near the top."""
         if not self._stretch.holds(offset):
             self._lay_out(offset)
-        self._put(offset, round(self.page.viewport().height() * _ABOVE_SHARE) if offset else 0)
+        self._put(offset, round(self.page.viewport().height() * _ABOVE_SHARE))
         self._target = offset
 
     def show_passage(self, start: int, stop: int) -> None:

@@ -64,6 +64,7 @@ def test_the_ends_are_reached_with_the_keyboard(view: DocumentText, qtbot: QtBot
     assert view._bar.value() == view._bar.maximum()
     qtbot.keyClick(view.page, Qt.Key.Key_Home)
     assert first_line(view) == 0
+    assert view.page.verticalScrollBar().value() == 0
     assert view._bar.value() == 0
 
 
