@@ -62,8 +62,8 @@ class PageGlyphs:
     def has_turned_ligatures(self) -> bool:
         """Whether the letters of right-to-left ligatures stand the wrong way around.
 
-        PDFium turns them around with the line, and some writers, such as Qt, have done so before. In the ligature
-        that is in every Arabic text, lam comes before alef.
+        PDFium turns them around with the line, and some writers, such as Qt, have done so before. In the
+        ligature that is in every Arabic text, lam comes before alef.
         """
         pairs = (match.start() for match in _LAM_ALEF.finditer(self.text))
         return not any(self.box(index) == self.box(index + 1) for index in pairs)

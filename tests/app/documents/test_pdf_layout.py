@@ -185,13 +185,13 @@ def test_paragraphs_are_parted_where_the_page_parts_them(read: Read) -> None:
     page = [
         *lines(["One line of text that is as long as others are.", "It ends here."], y=700),
         *lines(["Another follows that is as long as others are, so", "that it has two lines."], y=676),
-        *lines(["And one with more room above, whose last line is not", "the end of its sentence"], y=634),
+        *lines(["And one with more room above, which goes on", "and does not end"], y=634),
         *lines(["but more room is below it."], y=598),
     ]
     assert read("a.pdf", placed_pdf([page])).text == (
         "One line of text that is as long as others are.\nIt ends here.\n\n"
         "Another follows that is as long as others are, so\nthat it has two lines.\n\n"
-        "And one with more room above, whose last line is not\nthe end of its sentence\n\n"
+        "And one with more room above, which goes on\nand does not end\n\n"
         "but more room is below it."
     )
 
