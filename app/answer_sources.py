@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from app.document_prompt import place_inside
 from app.documents.ways import DocumentWay
+from app.ledger.records import attachment_key
 from app.reading.keeping import ReadingKeeper
 from app.reading.records import Reading, ReadSegment, Source, SourceKind
 from app.segments.numbering import numbered
 from app.segments.prompts import without_reasoning
 from app.sources.citations import CitableNote, citations, cited
 from app.sources.evidence import locate
+from app.store.records import Attachment
+from engine.events import AttendedPassage
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,24 @@ def answer_sources(
         before = _numbered(earlier, texts, keeper)
         sources += [each.source(is_cited=True) for each in before if each.number in named]
     return tuple(sorted(sources, key=lambda source: source.number))
+
+
+def attended_sources(
+    attended: Sequence[AttendedPassage], documents: Sequence[Attachment]
+) -> tuple[Source, ...]:
+    """Return the passages of documents that are read whole to which the model attended, as sources.
+
+    Args:
+        attended: as the engine tells them, in what was written of each document.
+        documents: those of the conversation.
+    """
+    by_key = {attachment_key(document.id): document for document in documents}
+    found = ((each, by_key[each.key]) for each in attended if each.key in by_key)
+    return tuple(
+        Source(0, document.id, *place, SourceKind.ATTENDED, share=each.share)
+        for each, document in found
+        if (place := place_inside(document, each.start, each.stop)) is not None
+    )
 
 
 def last_number(readings: Sequence[Reading], keeper: ReadingKeeper) -> int:

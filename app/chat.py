@@ -172,7 +172,7 @@ class ChatService:
         else:
             for event in unwritten_answer(nothing, planner.settings.kv):
                 yield reply.take(event)
-        reply.sources = self._documents.sources(reply.text, context)
+        reply.sources = self._documents.sources(reply, context)
 
     def _written(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Generator, Sequence
 
-from app.answer_sources import answer_sources, last_number
+from app.answer_sources import answer_sources, attended_sources, last_number
 from app.document_reader import DocumentReader, DocumentReadings
 from app.ledger.context import ConversationContext
 from app.ledger.deciding import decided_ways
@@ -15,6 +15,7 @@ from app.model_speeds import ModelSpeeds
 from app.nothing_found import nothing_found
 from app.reading.question import DocumentQuestion, DocumentToRead
 from app.reading.records import Reading, Source
+from app.reply_in_progress import ReplyInProgress
 from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.records import Attachment
@@ -92,12 +93,14 @@ class ChatDocuments:
         titles = {document.id: document.title for document in documents}
         return nothing_found(readings, context.messages, titles)
 
-    def sources(self, answer: str, context: ConversationContext) -> tuple[Source, ...]:
-        """Return the passages that an answer in this context may rest on."""
+    def sources(self, reply: ReplyInProgress, context: ConversationContext) -> tuple[Source, ...]:
+        """Return the passages that a reply in this context may rest on, and those that it attended to."""
         own = _own_readings(context)
         earlier = [each for each in _path_readings(context) if each not in own]
-        texts = {document.id: document.text for document in _documents(context)}
-        return answer_sources(answer, own, earlier, texts, self._store)
+        documents = _documents(context)
+        texts = {document.id: document.text for document in documents}
+        sources = answer_sources(reply.text, own, earlier, texts, self._store)
+        return sources + attended_sources(reply.attended, documents)
 
     def _to_read(self, context: ConversationContext) -> list[DocumentToRead]:
         question = context.ways.question_id

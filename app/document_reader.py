@@ -67,15 +67,13 @@ class DocumentReadings:
 
     def in_figures(self, finished: Finished) -> Finished:
         """Return the end of an answer with the figures as they are for the user, who waited for this, too."""
-        stats = finished.stats
-        return Finished(
-            dataclasses.replace(
-                stats,
-                ttft_s=stats.ttft_s + self.seconds,
-                segments=self.num_segments,
-                peak_nbytes=max(stats.peak_nbytes, self.peak_nbytes),
-            )
+        stats = dataclasses.replace(
+            finished.stats,
+            ttft_s=finished.stats.ttft_s + self.seconds,
+            segments=self.num_segments,
+            peak_nbytes=max(finished.stats.peak_nbytes, self.peak_nbytes),
         )
+        return dataclasses.replace(finished, stats=stats)
 
 
 class DocumentReader:
@@ -250,7 +248,9 @@ class _Run:
         return SegmentReading(reading, segmented, self._keeper, self._taker, self._keep_prefix)
 
     def _keep_prefix(self) -> None:
+        """Keep what a segment begins with for the next question, and give its memory back."""
         self._engine.keep_prefix(SEGMENT_CONVERSATION, self._question.conversation_id, self._cancel)
+        self._engine.forget(SEGMENT_CONVERSATION)
 
     def _noted(
         self, document: DocumentToRead, reading: SegmentReading, clock: SegmentClock, room_tokens: int

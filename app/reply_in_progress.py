@@ -14,7 +14,7 @@ from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError
 from app.store.records import Message, MessageState
-from engine.events import Finished, GenerationStats, StopReason, Token
+from engine.events import AttendedPassage, Finished, GenerationStats, StopReason, Token
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ class ReplyInProgress:
         left_out_turns: the turns that the model does not read, for the figures.
         summary_s: how long it waited for summaries of old turns, for the figures.
         readings: what was read of documents for it, for the figures.
+        attended: the passages to which the model attended while it wrote it, as it told them.
         sources: the passages that it may rest on.
     """
 
@@ -44,6 +45,7 @@ class ReplyInProgress:
         self.left_out_turns = 0
         self.summary_s = 0.0
         self.readings = DocumentReadings()
+        self.attended: tuple[AttendedPassage, ...] = ()
         self.sources: tuple[Source, ...] = ()
         self._store = store
         self._message = message
@@ -66,7 +68,8 @@ class ReplyInProgress:
         """Remember a token's text and the figures, and save from time to time; return what to tell."""
         if isinstance(event, Finished):
             self._stats = self._with_summaries(self.readings.in_figures(event).stats)
-            return Finished(self._stats)
+            self.attended = event.attended
+            return dataclasses.replace(event, stats=self._stats)
         if isinstance(event, Token) and event.text:
             self._parts.append(event.text)
             if time.monotonic() - self._saved_s >= SAVE_INTERVAL_S:

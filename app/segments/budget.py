@@ -42,7 +42,7 @@ class SegmentBudget:
         note_tokens = most_note_tokens(limit_tokens)
         writing_tokens = max(note_tokens, note_room_tokens(limit_tokens))
         room = limit_tokens - writing_tokens - MARGIN_TOKENS
-        segment_tokens = min(MOST_SEGMENT_TOKENS, room - frame_tokens)
+        segment_tokens = min(MOST_SEGMENT_TOKENS, _round(room - frame_tokens))
         return cls(segment_tokens, note_tokens, writing_tokens, room - join_frame_tokens)
 
     @property
@@ -50,6 +50,14 @@ class SegmentBudget:
         """What the context lacks for reading in segments to lead anywhere; 0 or less for nothing."""
         for_joins = 2 * (self.note_tokens + MARGIN_TOKENS) - self.join_tokens
         return max(LEAST_SEGMENT_TOKENS - self.segment_tokens, for_joins)
+
+
+def _round(num_tokens: int) -> int:
+    """Return a rounder number that is not larger.
+
+    Questions of about the same length are to have the same segments, whose keys and values are kept.
+    """
+    return num_tokens - num_tokens % (1 << max(0, num_tokens.bit_length() - 3))
 
 
 def most_note_tokens(limit_tokens: int) -> int:
