@@ -82,6 +82,31 @@ def test_words_of_headings_lead_to_what_stands_below_them() -> None:
     assert len(found) == 1 and found[0].startswith("# Cranes") and "Lamps" not in found[0]
 
 
+def test_all_of_a_long_section_is_found_by_its_heading() -> None:
+    body = "It is checked by the night shift, and counted by the foreman of the yard. " * 40
+    text = f"{TEXT[:3000]}\n\n# Cranes\n\n{body}\n\n# Lamps\n\n{TEXT[3000:6000]}"
+    [found] = look(text, "Tell me about the cranes.", 2000)
+    assert len(found) > 2400
+
+
+@pytest.mark.parametrize(
+    ("question", "fact"),
+    [
+        ("Who roofed it?", "A new roof was paid for by the guild."),
+        ("Is smuggling a problem?", "Two smugglers were seen in May."),
+        ("Gibt es Kündigungen?", "Eine Kündigung ist jederzeit möglich."),
+        ("Что сказано о гарантиях?", "Гарантия действует два года."),
+    ],
+)
+def test_a_word_is_found_with_another_ending(question: str, fact: str) -> None:
+    assert fact in look(BETWEEN + fact + BETWEEN, question)[0]
+
+
+def test_a_name_is_not_taken_for_one_that_begins_alike() -> None:
+    text = BETWEEN + "The market is on Martinmas." + BETWEEN
+    assert look(text, "Where is Martha?") == []
+
+
 def test_passages_come_in_the_order_of_the_text_within_the_budget_and_the_best_fit_first() -> None:
     partly = "A pump is a machine. " + TEXT[6000:6700]
     text = partly + BETWEEN + PUMP + BETWEEN + "The pump installed by Anna Kowalski is blue." + BETWEEN
