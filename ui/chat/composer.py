@@ -12,8 +12,8 @@ from ui.admission import RefusalPanel
 from ui.chat.asked_documents import AskedDocument, AskedDocuments
 from ui.chat.attachments import AttachmentChip
 from ui.chat.buttons import IconButton
-from ui.chat.composer_frame import ComposerFrame
-from ui.chat.context_meter import ContextMeter
+from ui.chat.composer_frame import ComposerFrame, in_line
+from ui.chat.context_meter import ContextMeter, draft_text
 from ui.chat.document_shelf import DocumentShelf
 from ui.chat.focus_order import chain_after, chain_before
 from ui.chat.prompt_edit import PromptEdit
@@ -129,8 +129,9 @@ class Composer(QWidget):
         self.edit.setFocus()
 
     def refuse(self, sentence: str) -> None:
-        """Say why what was pasted or dropped was not taken, until something is written."""
-        self._show_own_hint(sentence)
+        """Say why what was pasted, dropped or sent was not taken, until something is written."""
+        self._own_hint = sentence
+        self._update()
 
     def fit_into(self, height: int) -> None:
         """Let the field grow only as far as suits a column of so many pixels."""
@@ -216,16 +217,13 @@ class Composer(QWidget):
         inside.addWidget(self._documents)
         inside.addWidget(self.edit)
         inside.addLayout(buttons)
-        below = QHBoxLayout()
-        below.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
-        below.setSpacing(16)
+        below = in_line(_OVERHANG)
         below.addWidget(self._words, 1)
         below.addWidget(self._meter, 0, Qt.AlignmentFlag.AlignTop)
         said = QWidget()  # always has room for a line, or the field and its button would move with each
         said.setMinimumHeight(self.fontMetrics().height() + 2)
-        lines = QHBoxLayout(said)
-        lines.setContentsMargins(_OVERHANG, 0, _OVERHANG, 0)
-        lines.setSpacing(16)
+        lines = in_line(_OVERHANG)
+        said.setLayout(lines)
         lines.addWidget(self._hint_line, 1)
         lines.addWidget(self._note, 1)
         self._column = QVBoxLayout(self)
@@ -242,9 +240,9 @@ class Composer(QWidget):
 
     def _submit(self) -> None:
         if self._is_busy:
-            self._show_own_hint(_BUSY_HINT)
+            self.refuse(_BUSY_HINT)
         elif self._documents.is_reading:
-            self._show_own_hint(_READING_HINT)
+            self.refuse(_READING_HINT)
         elif self._has_content():
             self.submitted.emit(self.text)
 
@@ -270,10 +268,6 @@ class Composer(QWidget):
         if focused is None or self.refusal.isAncestorOf(focused):
             self.edit.setFocus()
 
-    def _show_own_hint(self, text: str) -> None:
-        self._own_hint = text
-        self._update()
-
     def _update(self) -> None:
         self._update_button()
         hint = self._own_hint or self._hint
@@ -283,7 +277,7 @@ class Composer(QWidget):
         if self._hint_line.property("kind") != kind:
             self._hint_line.setProperty("kind", kind)
             self._hint_line.style().polish(self._hint_line)
-        self._words.setText(self._count_text())
+        self._words.setText(draft_text(self._text_tokens, self._attachment_tokens))
         draft_tokens = (self._text_tokens or 0) + (self._attachment_tokens or 0)
         self._meter.show_use(self._used_tokens, self._limit_tokens, draft_tokens, is_about=self._is_about)
 
@@ -293,12 +287,6 @@ class Composer(QWidget):
         if not is_enabled and self.window().focusWidget() is self._send:
             self.edit.setFocus()  # else Qt moves on to a setting, which what is typed then changes
         self._send.setEnabled(is_enabled)
-
-    def _count_text(self) -> str:
-        if self._text_tokens is None or not (self._text_tokens or self._attachment_tokens):
-            return ""
-        parts = [tokens for tokens in (self._text_tokens, self._attachment_tokens) if tokens]
-        return f"{' + '.join(f'{tokens:,}' for tokens in parts)} token{'' if parts == [1] else 's'}"
 
     def _restyle(self) -> None:
         self._attach.restyle()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QFrame, QWidget
+from PySide6.QtWidgets import QFrame, QHBoxLayout, QWidget
 
 from ui.chat.prompt_edit import PromptEdit
 from ui.theme import Theme
@@ -30,3 +30,11 @@ class ComposerFrame(QFrame):
         painter.setPen(QPen(palette.color("accent" if self._edit.hasFocus() else "border_strong"), 1))
         painter.setBrush(palette.color("surface"))
         painter.drawRoundedRect(QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), 16, 16)
+
+
+def in_line(overhang: int) -> QHBoxLayout:
+    """Return the layout of a line below the field, as far inside its frame as the text is."""
+    line = QHBoxLayout()
+    line.setContentsMargins(overhang, 0, overhang, 0)
+    line.setSpacing(16)
+    return line

@@ -100,3 +100,11 @@ class _Bar(QWidget):
                 width = max(float(self.height()), self.width() * share)
                 left = self.width() - width if self.layoutDirection() == Qt.LayoutDirection.RightToLeft else 0
                 painter.drawRoundedRect(QRectF(left, 0, width, self.height()), 2.5, 2.5)
+
+
+def draft_text(text_tokens: int | None, attachment_tokens: int | None) -> str:
+    """Return the tokens of a text and its documents, such as `312 + 10,554 tokens`; empty where none are."""
+    if text_tokens is None or not (text_tokens or attachment_tokens):
+        return ""
+    parts = [tokens for tokens in (text_tokens, attachment_tokens) if tokens]
+    return f"{' + '.join(f'{tokens:,}' for tokens in parts)} token{'' if parts == [1] else 's'}"
