@@ -118,6 +118,7 @@ class _Bench:
         self._count = engine.loaded.counter.count
         self._handbook = handbook(plan.num_tokens, plan.num_facts, self._count)
         self._service = ChatService(store, engine)
+        self._held_id: int | None = None
 
     def run(self) -> DocumentBench:
         """Ask by each way."""
@@ -159,7 +160,14 @@ class _Bench:
                 except AdmissionError as error:
                     refusal = str(error)
                     break
+            self._hold(None)
         return WayRun(way, tuple(asked), tuple(samples), refusal)
+
+    def _hold(self, conversation_id: int | None) -> None:
+        """Forget the conversation before, whose pages a new one about the same text may have begun from."""
+        if self._held_id is not None:
+            self._engine.forget(self._held_id)
+        self._held_id = conversation_id
 
     def _ask(self, way: BenchWay, text: str, fact: PlantedFact) -> AskedFact:
         """Ask for a fact in a conversation of its own."""
@@ -174,6 +182,7 @@ class _Bench:
         before, started_s = (engine.read_tokens, engine.written_tokens), time.perf_counter()
         answer = self._answer(conversation_id, asked.id)
         seconds = time.perf_counter() - started_s
+        self._hold(conversation_id)
         is_whole = _DOCUMENT_WAYS[way] is DocumentWay.WHOLE
         return AskedFact(
             fact,
