@@ -245,12 +245,7 @@ class _Run:
 
     def _segment_reading(self, document: DocumentToRead, reading: Reading) -> SegmentReading:
         segmented = SegmentedDocument(document.document, self._taker.budget.segment_tokens)
-        return SegmentReading(reading, segmented, self._keeper, self._taker, self._keep_prefix)
-
-    def _keep_prefix(self) -> None:
-        """Keep what a segment begins with for the next question, and give its memory back."""
-        self._engine.keep_prefix(SEGMENT_CONVERSATION, self._question.conversation_id, self._cancel)
-        self._engine.forget(SEGMENT_CONVERSATION)
+        return SegmentReading(reading, segmented, self._keeper, self._taker)
 
     def _noted(
         self, document: DocumentToRead, reading: SegmentReading, clock: SegmentClock, room_tokens: int

@@ -85,7 +85,7 @@ class NoteTaker:
     def note(
         self, segment: Passage, words: str, progress: SegmentProgress
     ) -> Generator[SegmentEvent, None, Note]:
-        """Have a note written on a segment.
+        """Have a note written on a segment, and keep what it begins with for other questions.
 
         What the segment does not support is asked for once more, in its own sentences, and then replaced by
         those of them that fit the question best.
@@ -99,12 +99,17 @@ class NoteTaker:
             Cancelled: it was stopped.
             OctavoError: the model could not read it.
         """
-        for prompt in (segment_prompt, note_again_prompt):
-            asking = chat_message("user", prompt(self.question), [segment])
-            written = yield from self._written(asking, segment.text, progress)
-            note = note_of(written)
-            if not note or is_supported(note, segment.text, self.question):
-                return Note(note)
+        try:
+            for prompt in (segment_prompt, note_again_prompt):
+                asking = chat_message("user", prompt(self.question), [segment])
+                note = note_of((yield from self._written(asking, segment.text, progress)))
+                if prompt is segment_prompt:
+                    # Before it is asked again: what is cut and goes on is not kept.
+                    self._engine.keep_prefix(SEGMENT_CONVERSATION, self._asked.conversation_id, self._cancel)
+                if not note or is_supported(note, segment.text, self.question):
+                    return Note(note)
+        finally:
+            self._engine.forget(SEGMENT_CONVERSATION)
         most_tokens = self.budget.note_tokens
         return Note(best_sentences(self.question, words, most_tokens, self.count), is_extract=True)
 

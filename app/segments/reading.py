@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from itertools import count as numbers_from
 
 from app.document_prompt import Passage
@@ -92,7 +92,6 @@ class SegmentReading:
         segmented: the document.
         keeper: where each segment is kept.
         taker: takes the notes.
-        keep_prefix: is called when a segment has been read, while its keys and values are in memory.
     """
 
     def __init__(
@@ -101,13 +100,11 @@ class SegmentReading:
         segmented: SegmentedDocument,
         keeper: ReadingKeeper,
         taker: NoteTaker,
-        keep_prefix: Callable[[], None],
     ) -> None:
         self.reading = reading
         self._segmented = segmented
         self._keeper = keeper
         self._taker = taker
-        self._keep_prefix = keep_prefix
         self._segments = list(keeper.reading_segments(reading.id))
 
     @property
@@ -154,7 +151,6 @@ class SegmentReading:
                     blank, state=SegmentState.READ, note=note.text, is_extract=note.is_extract
                 )
                 self._keep(index, read)
-                self._keep_prefix()
                 return None
         failed = dataclasses.replace(blank, state=SegmentState.FAILED, error=sentence_of(last_error))
         self._keep(index, failed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +26,8 @@ from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
 from tests.app.word_models import KV, loaded, write_silent_model, write_talking_model
+from tests.engine.prefixes.memory_store import MemoryStore
+from tests.engine.small_engine import FOUR, small_engine, write_small_model
 
 LIMIT = 600
 """Tokens of the context; a token is a word here."""
@@ -331,3 +334,25 @@ def test_the_conversation_s_own_cache_stays_held(talking: Engine) -> None:
     Read(talking, in_segments(LONG))
     finished = ask(first)[-1]
     assert isinstance(finished, Finished) and finished.stats.reused_tokens > 100
+
+
+def test_another_question_about_the_same_segments_reads_little_of_them(
+    tmp_path: Path, backend: Backend
+) -> None:
+    """Tokens are bytes here, and pages have 64."""
+    engine = small_engine(write_small_model(tmp_path), backend, prefixes=MemoryStore())
+    document = paper("Book", 60)
+    asked = question(max_context=1600, room_tokens=700, kv=FOUR)
+
+    def unread(read: Read) -> list[int]:
+        """Return how many tokens of each segment's prompt were read, of the first one for it."""
+        told = [each for each in read.events if isinstance(each, SegmentProgress) and each.total_tokens]
+        firsts = (next(each for each in told if each.number == number) for number, _, _ in read.begun)
+        return [each.total_tokens - each.done_tokens for each in firsts]
+
+    first = Read(engine, in_segments(document), asked)
+    again = Read(engine, in_segments(document), dataclasses.replace(asked, words="Where are the voles?"))
+    sizes = [each.stop - each.start for each in again.segments()]
+    assert len(sizes) >= 3
+    for size, before, now in zip(sizes, unread(first), unread(again), strict=True):
+        assert before >= size > 6 * 64 and now <= before - size + 2 * 64

@@ -47,6 +47,12 @@ class WritingEngine:
         self.num_written = 0
         self._texts = list(texts)
 
+    def keep_prefix(self, conversation_id: int, owner_id: int, cancel: CancelToken) -> int:
+        return 0
+
+    def forget(self, conversation_id: int) -> None:
+        """Hold nothing."""
+
     def generate(
         self, request: GenerationRequest, cancel: CancelToken, wanted_kv: Callable[[], KVSpec] | None
     ) -> Iterator[GenerationEvent]:
