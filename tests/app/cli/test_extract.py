@@ -31,8 +31,8 @@ def test_json_ends_with_the_document_or_the_error(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(samples.pdf([["words"]]))
     done = octavo_extract("--json", str(tmp_path / "a.pdf"))
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["type"] for line in lines] == ["progress", "progress", "text", "document"]
-    assert lines[-1]["num_pages"] == 1
+    assert [line["type"] for line in lines] == ["opened", "progress", "progress", "text", "document"]
+    assert (lines[-1]["num_pages"], lines[-1]["page_starts"]) == (1, [0])
     done = octavo_extract("--json", str(tmp_path / "gone.pdf"))
     assert done.returncode == 1
     assert json.loads(done.stdout)["type"] == "error"
