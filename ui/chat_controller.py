@@ -21,6 +21,7 @@ from ui.notifications import Notifications
 from ui.open_usage import OpenUsage
 from ui.profiles.current import CurrentProfile
 from ui.refused_message import RefusedMessage
+from ui.reply_requests import ReplyRequests
 from ui.reply_stream import ReplyStream
 from ui.send_check import SendCheck
 from ui.stored_settings import StoredSettings
@@ -47,6 +48,7 @@ class ChatController(QObject):
         counts: the tokens of texts.
         budget: adds them up.
         usage: what the engine holds of the open conversation.
+        replies: asks for answers to messages that are there.
         refused: what did not fit, and what would.
 
     Signals:
@@ -104,6 +106,7 @@ class ChatController(QObject):
             composer,
             self,
         )
+        self.replies = ReplyRequests(self.session, self._check, self.reply_settings, self._refuse, view, self)
         self._meter_timer = QTimer(self)
         self._meter_timer.setInterval(_METER_MS)
         self._meter_timer.timeout.connect(self._refresh)
@@ -114,9 +117,9 @@ class ChatController(QObject):
             composer.refusal,
             self.session,
             profile,
-            self._is_free,
+            self.replies.is_free,
             self._send_again,
-            self._answer,
+            self.replies.answer,
             self.documents.reading.choose,
             self,
         )
@@ -179,8 +182,6 @@ class ChatController(QObject):
         self.attachments.changed.connect(self._on_attachments)
         self.documents.changed.connect(self._refresh)
         self.documents.text_wanted.connect(self.text_wanted)
-        view.regenerate_requested.connect(self._regenerate)
-        view.edit_requested.connect(self._edit)
 
     def _connect_composer(self, composer: Composer) -> None:
         composer.submitted.connect(self.send)
@@ -198,41 +199,14 @@ class ChatController(QObject):
         """Send what is written once more, with what was chosen for it."""
         self.send(self._composer.text, once)
 
-    def _answer(self, message_id: int, once: Once) -> None:
-        if self._is_free():
-            self.session.answer(message_id, self.reply_settings(once))
-
     def reply_settings(self, once: Once = AS_SET) -> ReplySettings:
         """Return how the next reply is to be written, with what is set now; the profile is kept with it."""
         self._profile.keep()
         return reply_settings(self._settings.value, self._profile.value, once)
 
-    def continue_reading(self, message_id: int) -> None:
-        """Answer again the question of a reply whose documents were not read to the end: the rest is read."""
-        self._regenerate(message_id)
-
-    def answer_from_what_was_read(self, message_id: int) -> None:
-        """Answer again the question of such a reply, from the segments that were read; no more are read."""
-        self._regenerate(message_id, Once(reads_on=False))
-
-    def _regenerate(self, message_id: int, once: Once = AS_SET) -> None:
-        if self._is_free():
-            self.session.regenerate(message_id, self.reply_settings(once))
-
-    def _edit(self, message_id: int, text: str) -> None:
-        if self._is_free():
-            self.session.edit(message_id, text, self.reply_settings())
-
     def _settle(self, conversation_id: int) -> None:
         """Have given back what the model no longer reads, after the user changed the context."""
         self._engine.settle(conversation_id, self.reply_settings())
-
-    def _is_free(self) -> bool:
-        """Return whether the engine can answer now; say why where it cannot."""
-        refusal = self._check.engine_refusal()
-        if refusal:
-            self._refuse(refusal)
-        return not refusal
 
     def _review_refusal(self, use: ContextUse) -> None:
         """Say no more of what is being written than is still true, as after a document was taken away."""

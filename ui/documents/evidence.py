@@ -42,8 +42,8 @@ class AnswerEvidence(QObject):
         chat.session.context_changed.connect(self._show)
         chat.session.path_changed.connect(self._show)
         chat.stream.prefill_changed.connect(self._on_progress)
-        view.continue_requested.connect(chat.continue_reading)
-        view.answer_now_requested.connect(chat.answer_from_what_was_read)
+        view.continue_requested.connect(chat.replies.continue_reading)
+        view.answer_now_requested.connect(chat.replies.answer_from_what_was_read)
 
     def _on_progress(self, progress: ReadingProgress) -> None:
         """Show a segment that has been read, once another is begun."""

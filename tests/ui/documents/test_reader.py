@@ -228,7 +228,7 @@ def test_reading_on_asks_for_another_answer(desk: Desk, attachment_id: int, qtbo
     window.chat.session.regenerate = (  # type: ignore[method-assign]
         lambda message_id, settings: asked.append((message_id, settings.reads_on))
     )
-    window.chat._is_free = lambda: True  # type: ignore[method-assign]
+    window.chat.replies.is_free = lambda: True  # type: ignore[method-assign]
     for text in ("Continue reading", "Answer from what was read"):
         next(each for each in window.view.findChildren(QPushButton) if each.text() == text).click()
     answer = window.chat.session.messages[-1].id
