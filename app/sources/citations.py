@@ -13,7 +13,9 @@ from app.sources.words import Weights, told_words
 LEAST_SHARED = 2.0
 """What a sentence of an answer has to share with a note to rest on it, see `Weights`: two rare words, or a
 name, or a number that few notes have."""
-_CODE_OR_LINK = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|!?\[[^\]\n]*\]\([^)\s]*(?:[ \t]+\"[^\"\n]*\")?\)", re.DOTALL)
+_CODE_OR_LINK = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]*`|!?\[[^\]\n]*\]\([^)\s]*(?:[ \t]+\"[^\"\n]*\")?\)", re.DOTALL
+)
 _BRACKETS = re.compile(r"\[\s*\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*\s*\]|【\s*\d{1,4}\s*】")
 _NUMBER = re.compile(r"\d+")
 
