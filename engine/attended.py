@@ -66,16 +66,15 @@ def attended_passages(
 
 
 def _inside(span: TextSpan, bins: Iterable[AttendedBin]) -> Iterator[tuple[TextSpan, AttendedBin]]:
-    """Yield what of places is in a span, without the first one of all, which models always attend to.
+    """Yield the places that are mostly in a span, without the first of all, which models always attend to.
 
     The end counts for less: what is read next looks back at the words that end a document.
     """
     first = span.start + span.marker_tokens
     for place in bins:
         start, stop = max(place.start, first), min(place.stop, span.stop)
-        if place.start and start < stop:
-            weight = place.weight * (stop - start) / (place.stop - place.start)
-            weight *= END_WEIGHT if stop > span.stop - END_TOKENS else 1.0
+        if place.start and 2 * (stop - start) > place.stop - place.start:
+            weight = place.weight * (END_WEIGHT if stop > span.stop - END_TOKENS else 1.0)
             yield span, AttendedBin(start, stop, weight)
 
 
