@@ -174,7 +174,8 @@ PAGES = (
     "<w:p><w:r><w:br w:type='page'/></w:r></w:p>"
     "<w:p><w:r><w:lastRenderedPageBreak/><w:t>second</w:t></w:r></w:p>"
     "<w:p><w:r><w:t>goes </w:t><w:lastRenderedPageBreak/><w:t>on</w:t></w:r></w:p>"
-    "<w:p><w:r><w:lastRenderedPageBreak/></w:r></w:p><w:p><w:r><w:t>end</w:t></w:r></w:p>"
+    "<w:p><w:pPr><w:outlineLvl w:val='0'/></w:pPr><w:r><w:lastRenderedPageBreak/></w:r></w:p>"
+    "<w:p><w:r><w:t>end</w:t></w:r></w:p>"
 )
 
 
