@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from app.document_prompt import chat_message
 from app.documents.ways import DocumentWay
+from app.reading.coverage import coverage_sentence
 from app.reading.keeping import ReadingKeeper
 from app.reading.passages import PassageFinder
 from app.reading.question import DocumentQuestion, DocumentToRead
@@ -22,7 +23,6 @@ from app.segments.notes import SEGMENT_CONVERSATION, NoteTaker, note_request
 from app.segments.numbering import numbered
 from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
 from app.segments.prompts import (
-    coverage_sentence,
     join_prompt,
     notes_text,
     question_or_default,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from app.documents.document import Document
 from app.documents.places import Places
 from app.documents.ways import DocumentWay
+from app.reading.coverage import coverage_sentence
 from app.reading.records import Source, SourceKind
-from app.segments.prompts import coverage_sentence
 
 if TYPE_CHECKING:
     from app.single_question import SingleQuestion

@@ -70,16 +70,6 @@ def passages_text(title: str, passages: str, example: int = 1) -> str:
     return _template("passages").substitute(title=title, passages=passages, example=example)
 
 
-def coverage_sentence(num_read: int, num_failed: int, num_segments: int) -> str:
-    """Return a sentence that says how many segments were read, and what became of the others."""
-    if num_read == num_segments:
-        return "It was read in 1 segment." if num_read == 1 else f"It was read in {num_read:,} segments."
-    num_unread = num_segments - num_read - num_failed
-    others = [f"{num_failed:,} could not be read"] if num_failed else []
-    others += [f"{num_unread:,} {'was' if num_unread == 1 else 'were'} not read"] if num_unread else []
-    return f"{num_read:,} of its {num_segments:,} segments were read; {' and '.join(others)}."
-
-
 def question_or_default(question: str) -> str:
     """Return the question; for a document without one, what it is about."""
     return question or _template("no_question").template

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from app.answer_sources import answer_sources, last_number
+from app.answer_sources import answer_sources, attended_sources, last_number
+from app.document_prompt import document_text
 from app.documents.ways import DocumentWay
 from app.reading.keeping import PassingReadings
 from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
 from app.segments.prompts import notes_text, passages_text
+from app.store.records import Attachment
+from engine.events import AttendedPassage
 
 OWLS = "Of the weather. The mill was built in 1873 by Edith Marlow. Of the harvest."
 BATS = "Bats hang in the tower at Harrowgate. They leave it in September."
@@ -60,3 +63,16 @@ def test_numbers_go_on_behind_the_largest_in_use() -> None:
     kept = Kept()
     assert last_number([kept.owls, kept.bats], kept.keeper) == 5
     assert last_number([], kept.keeper) == 0
+
+
+def test_what_the_model_attended_to_is_a_source_at_its_place_in_the_text_with_its_share() -> None:
+    owls = Attachment(7, "Owls", "owls.txt", "text", f"\n{OWLS}\n", None, None, False)
+    start = document_text("Owls", OWLS).index("The mill")
+    attended = [
+        AttendedPassage("a7", start, start + len("The mill"), 0.4),
+        AttendedPassage("a7", 0, 5, 0.1),
+        AttendedPassage("a9", 0, 5, 0.1),
+    ]
+    (source,) = attended_sources(attended, [owls])
+    assert owls.text[source.start : source.stop] == "The mill"
+    assert (source.number, source.kind, source.share) == (0, SourceKind.ATTENDED, 0.4)

@@ -58,6 +58,12 @@ def test_the_answer_is_on_standard_output_and_nothing_else(octavo_home: Path, st
     assert ask(starter_gguf, QUESTION, "--max-tokens", "8").stdout == done.stdout
 
 
+def test_nothing_that_the_command_begins_with_imports_mlx() -> None:
+    """Once MLX is there, OpenBLAS comes too late, and prompts are read some twenty times slower."""
+    code = "import sys, app.cli.ask; sys.exit('mlx' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.slow
 def test_json_tells_every_event_and_the_document_is_read(
     octavo_home: Path, starter_gguf: Path, tmp_path: Path

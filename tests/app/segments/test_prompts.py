@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from app.reading.coverage import coverage_sentence
 from app.segments.prompts import (
-    coverage_sentence,
     join_prompt,
     note_again_prompt,
     note_of,
