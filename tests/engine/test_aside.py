@@ -149,7 +149,7 @@ def test_the_guard_lowers_the_conversation_in_hand_while_an_aside_runs(engine: E
 
 def test_an_aside_to_another_conversation_leaves_the_one_in_hand(engine: Engine) -> None:
     answer(engine, asked(TALK, conversation_id=1, answer_key="m13"))
-    answer(engine, asked(conversation(2), conversation_id=2))
+    answer(engine, asked(conversation(4)[4:], conversation_id=2))
     assert engine._session is not None
     engine._session._held.spill_idle()
     pages = pages_of(engine)
