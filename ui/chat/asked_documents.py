@@ -17,6 +17,8 @@ from ui.chat.flow_layout import FlowLayout
 from ui.plain_text import plain_tip
 
 _MAX_TITLE_CHARS = 40
+_MOST_SHOWN = 4
+"""The others, as of a folder, are only counted: each can be changed beside its message."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,10 @@ class AskedDocuments(QWidget):
         self._documents: tuple[AskedDocument, ...] = ()
         self._buttons: list[QToolButton] = []
         self._flow = FlowLayout(self, spacing=6)
-        label = QLabel("With your question:")
-        label.setProperty("kind", "faint")
-        label.setMinimumHeight(self.fontMetrics().height() + 8)
-        self._flow.addWidget(label)
+        self._label = QLabel()
+        self._label.setProperty("kind", "faint")
+        self._label.setMinimumHeight(self.fontMetrics().height() + 8)
+        self._flow.addWidget(self._label)
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
@@ -81,6 +83,10 @@ class AskedDocuments(QWidget):
         if tuple(documents) == self._documents:
             return
         self._documents = tuple(documents)
+        num_more = max(0, len(documents) - _MOST_SHOWN)
+        self._label.setText(f"With your question ({num_more:,} more):" if num_more else "With your question:")
+        self._label.setToolTip("The others can be changed beside their messages." if num_more else "")
+        documents = documents[:_MOST_SHOWN]
         while len(self._buttons) < len(documents):
             self._buttons.append(self._make(len(self._buttons)))
         while len(self._buttons) > len(documents):

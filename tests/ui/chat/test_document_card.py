@@ -126,3 +126,13 @@ def test_documents_that_the_next_question_is_read_against_are_named_with_a_menu(
     assert wanted.args == [7]
     composer.set_asked_documents([])
     assert composer._asked.isHidden()
+
+
+def test_of_many_documents_for_the_next_question_a_few_are_named_and_the_rest_counted(
+    composer: Composer,
+) -> None:
+    composer.set_asked_documents(
+        [AskedDocument(n, f"{n}.py", DocumentWay.LOOK_UP, None) for n in range(1, 31)]
+    )
+    assert len(composer._asked.focus_stops) == 4
+    assert "With your question (26 more):" in shown(composer)
