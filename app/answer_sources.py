@@ -17,6 +17,9 @@ from app.sources.evidence import locate
 from app.store.records import Attachment
 from engine.events import AttendedPassage
 
+_LONGEST_WORD = 40
+"""What is longer is no word, as in scripts without blanks."""
+
 
 @dataclass(frozen=True)
 class _Numbered:
@@ -82,10 +85,22 @@ def attended_sources(
     by_key = {attachment_key(document.id): document for document in documents}
     found = ((each, by_key[each.key]) for each in attended if each.key in by_key)
     return tuple(
-        Source(0, document.id, *place, SourceKind.ATTENDED, share=each.share)
+        Source(0, document.id, *_whole_words(document.text, *place), SourceKind.ATTENDED, share=each.share)
         for each, document in found
         if (place := place_inside(document, each.start, each.stop)) is not None
     )
+
+
+def _whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return a place in a text with all of the words at its ends."""
+    before, behind = text[max(0, start - _LONGEST_WORD) : start], text[stop : stop + _LONGEST_WORD]
+    if text[start : start + 1].strip():
+        start -= len(before) - max(
+            (at + 1 for at, each in enumerate(before) if each.isspace()), default=len(before)
+        )
+    if text[stop - 1 : stop].strip():
+        stop += next((at for at, each in enumerate(behind) if each.isspace()), 0)
+    return start, stop
 
 
 def last_number(readings: Sequence[Reading], keeper: ReadingKeeper) -> int:

@@ -76,3 +76,13 @@ def test_what_the_model_attended_to_is_a_source_at_its_place_in_the_text_with_it
     (source,) = attended_sources(attended, [owls])
     assert owls.text[source.start : source.stop] == "The mill"
     assert (source.number, source.kind, source.share) == (0, SourceKind.ATTENDED, 0.4)
+
+
+def test_what_was_attended_to_is_shown_with_whole_words() -> None:
+    text = "The lighthouse keeper is called Tobias Marsh, and he has two dogs."
+    owls = Attachment(7, "Owls", "owls.txt", "text", text, None, None, False)
+    shift = len("Document: Owls\n\n")
+    start, stop = text.index("eper is"), text.index("rsh, and")
+    (source,) = attended_sources([AttendedPassage("a7", start + shift, stop + shift, 0.5)], [owls])
+    assert text[source.start : source.stop] == "keeper is called Tobias Marsh,"
+    assert (source.kind, source.share, source.number) == (SourceKind.ATTENDED, 0.5, 0)
