@@ -29,6 +29,7 @@ from app.reply_settings import ReplySettings
 from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.records import Message, MessageState, Role
+from app.whole_question import require_no_whole_question
 from engine.admission import AdmissionError
 from engine.cancel import CancelToken
 from engine.engine import Engine
@@ -133,6 +134,7 @@ class ChatService:
 
     def _admitted_plan(self, context: ConversationContext, planner: TrimPlanner) -> TrimPlan | None:
         """Return the trim that is due; refuse before anything is touched what would not fit after it."""
+        require_no_whole_question(context, planner)
         settings, room = planner.settings, planner.room(context)
         is_trimmed = room.is_due and planner.may_trim
         plan = planner.plan(context, room, summarizes=planner.summarizes) if is_trimmed else None

@@ -19,7 +19,6 @@ from app.reply_in_progress import ReplyInProgress
 from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.records import Attachment
-from app.whole_question import require_no_whole_question
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, OctavoError
@@ -52,12 +51,11 @@ class ChatDocuments:
         return context.with_rows(self._store.ledger(planner.conversation_id))
 
     def admit(self, context: ConversationContext, planner: TrimPlanner) -> None:
-        """Refuse what cannot be read, or looked up, for the question that waits.
+        """Refuse where there is too little room to read documents for the question that waits.
 
         Raises:
-            AdmissionError: there is too little room, or the question is about a whole document.
+            AdmissionError: there is.
         """
-        require_no_whole_question(context, planner)
         unread = [each for each in self._to_read(context) if each.stored is None or not each.stored.is_done]
         self._reader.admit(self._question(context, planner), unread)
 
