@@ -14,6 +14,13 @@ _ITEM_NUMBER = re.compile(r"^\s*(?:\(?\d{1,2}[.):]|[-*•])\s+", re.MULTILINE)
 _STEM_CHARACTERS = 5
 
 
+def without_echo(note: str, prompt: str) -> str:
+    """Return a note without the sentences that repeat what was asked."""
+    asked = f" {' '.join(words_of(prompt))} "
+    kept = [each for each in sentences(note) if f" {' '.join(words_of(each))} " not in asked]
+    return note if len(kept) == len(sentences(note)) else "\n".join(kept)
+
+
 def is_supported(note: str, text: str, question: str) -> bool:
     """Return whether a note rests on a text.
 

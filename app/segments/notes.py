@@ -11,7 +11,7 @@ from app.ledger.sentences import whole_sentences
 from app.ledger.summary_check import repeats
 from app.reading.question import DocumentQuestion
 from app.segments.budget import SegmentBudget
-from app.segments.note_check import adds, is_supported
+from app.segments.note_check import adds, is_supported, without_echo
 from app.segments.progress import SegmentEvent, SegmentProgress
 from app.segments.prompts import (
     join_prompt,
@@ -106,7 +106,10 @@ class NoteTaker:
                 if prompt is segment_prompt:
                     # Before it is asked again: what is cut and goes on is not kept.
                     self._engine.keep_prefix(SEGMENT_CONVERSATION, self._asked.conversation_id, self._cancel)
-                if not note or is_supported(note, segment.text, self.question):
+                if not note:
+                    return Note("")
+                note = without_echo(note, prompt(self.question))
+                if note and is_supported(note, segment.text, self.question):
                     return Note(note)
         finally:
             self._engine.forget(SEGMENT_CONVERSATION)
