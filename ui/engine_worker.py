@@ -8,9 +8,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, QThread, Signal
 
-from app.chat import ChatService
 from app.ledger.records import ContextChange
-from app.model_speeds import ModelSpeeds
 from app.paths import AppPaths
 from app.reply_settings import ReplySettings
 from app.settings import DEFAULT_KV
@@ -24,17 +22,13 @@ from engine.errors import Cancelled
 from engine.guard import Guard
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
-from ui.context_work import ContextWork
-from ui.document_work import DocumentsAhead, DocumentWork
+from ui.document_work import DocumentsAhead
 from ui.engine_signals import EngineSignals
 from ui.engine_state import EngineState, Failure, failure_of
+from ui.engine_works import EngineWorks, ThreadLinks
 from ui.held_telling import HeldTelling
-from ui.model_work import ModelWork
-from ui.prefix_work import PrefixWork
-from ui.quiet_work import QuietWork
-from ui.reply_work import GatheredText, ReplyWork
+from ui.reply_work import GatheredText
 from ui.request_queue import Priority, Request, RequestQueue, Run
-from ui.speed_work import SpeedWork
 
 __all__ = ["EngineState", "EngineWorker", "Failure"]
 
@@ -76,14 +70,7 @@ class EngineWorker(QThread):
         self._relief_waits = False
         self._held = HeldTelling(self.told)
         self._text = GatheredText()
-        self._engine: Engine
-        self._replies: ReplyWork
-        self._context: ContextWork
-        self._documents: DocumentWork
-        self._speeds: SpeedWork
-        self._models: ModelWork
-        self._prefixes: PrefixWork
-        self._quiet: QuietWork
+        self._works: EngineWorks
 
     # Called from the window's thread.
 
@@ -94,7 +81,7 @@ class EngineWorker(QThread):
     def opened(self, conversation_id: int) -> None:
         """Have a conversation loaded that was opened, and saved what was read of others."""
         self.open_id = conversation_id
-        self.put(Priority.CONTROL, lambda cancel: self._prefixes.opened(), is_stoppable=False)
+        self.put(Priority.CONTROL, lambda cancel: self._works.prefixes.opened(), is_stoppable=False)
 
     def _tell_soon(self) -> None:
         """Have told what is watched from now on; what is done in the background does so by itself."""
@@ -157,38 +144,35 @@ class EngineWorker(QThread):
     def run(self) -> None:
         """Serve requests until the one that ends the thread."""
         try:
-            self._engine = Engine(
-                start_backend(),
-                limits=self.limits,
-                guard=self.guard,
-                spill_folder=self._paths.spill,
-                prefixes=self._stored,
-            )
-            store = ConversationStore.open(self._paths.conversations_db)
+            self._works = self._made_works()
         except Exception as error:
             log.exception("The engine could not start.")
             self.told.failed.emit(failure_of(error))
             return
-        self._held.engine = self._engine
-        speeds = ModelSpeeds(self._engine, store)
-        chat = ChatService(store, self._engine, speeds)
-        self._replies = ReplyWork(chat, self.told, self._held, self._text, lambda: self.wanted_kv)
-        self._context = ContextWork(chat, store, self._engine, self.told, self._held)
-        self._models = ModelWork(self._engine, self._stored, self.told)
-        self._prefixes = PrefixWork(self._engine, self._held, lambda: self.open_id)
-        self._documents = DocumentWork(store, self._engine, self.told, self._held)
-        self._speeds = SpeedWork(speeds, self._engine, self.told, lambda: self.wanted_kv)
-        self._quiet = QuietWork(self._requests, self._prefixes, self._speeds, self._documents, self._context)
         while (request := self._next()).run is not None:
             self._serve(request, request.run)
-        self._models.end(self._leaving)
-        store.close()
+        self._works.models.end(self._leaving)
+        self._works.store.close()
+
+    def _made_works(self) -> EngineWorks:
+        engine = Engine(
+            start_backend(),
+            limits=self.limits,
+            guard=self.guard,
+            spill_folder=self._paths.spill,
+            prefixes=self._stored,
+        )
+        store = ConversationStore.open(self._paths.conversations_db)
+        links = ThreadLinks(
+            self.told, self._text, self._requests, lambda: self.wanted_kv, lambda: self.open_id
+        )
+        return EngineWorks(engine, store, self._stored, self._held, links)
 
     def _next(self) -> Request:
         """Return the next request; what is due meanwhile does not wait for it."""
         while True:
-            self._quiet.ask_when_due()
-            dues = (self._held.due_in_s, self._quiet.due_in_s)
+            self._works.quiet.ask_when_due()
+            dues = (self._held.due_in_s, self._works.quiet.due_in_s)
             request = self._requests.get(min((due for due in dues if due is not None), default=None))
             if request is not None:
                 return request
@@ -197,7 +181,7 @@ class EngineWorker(QThread):
     def _serve(self, request: Request, run: Run) -> None:
         try:
             request.cancel.check()
-            self._engine.limits = self.limits
+            self._works.engine.limits = self.limits
             run(request.cancel)
         except Cancelled:
             log.info("A request was stopped.")
@@ -206,45 +190,45 @@ class EngineWorker(QThread):
             self.told.failed.emit(failure_of(error))
         finally:
             self._requests.done(request)
-            self._speeds.learn()
+            self._works.speeds.learn()
             if request.priority is Priority.BACKGROUND:
-                self._quiet.ended()
+                self._works.quiet.ended()
             else:
-                self.state_changed.emit(EngineState.READY if self._engine.loaded else EngineState.EMPTY)
+                self.state_changed.emit(EngineState.READY if self._works.engine.loaded else EngineState.EMPTY)
 
     def load(
         self, path: Path, kv: KVSpec, max_context: int | None, anyway: bool, cancel: CancelToken
     ) -> None:
         """Load a model and tell of it, of its absence where that fails, or that it does not fit."""
         self.state_changed.emit(EngineState.LOADING)
-        self._context.forget()
+        self._works.context.forget()
         try:
-            self._models.load(path, kv, max_context, anyway, cancel)
+            self._works.models.load(path, kv, max_context, anyway, cancel)
         finally:
-            self._prefixes.loaded()
-            self._speeds.loaded()
-            self.model_changed.emit(self._engine.loaded)
+            self._works.prefixes.loaded()
+            self._works.speeds.loaded()
+            self.model_changed.emit(self._works.engine.loaded)
 
     def unload(self, cancel: CancelToken) -> None:
         """Eject the model."""
-        self._context.forget()
-        self._models.unload(cancel)
+        self._works.context.forget()
+        self._works.models.unload(cancel)
         self.model_changed.emit(None)
 
     def apply_kv(self, cancel: CancelToken) -> None:
         """Bring the cache to the precision that is wanted now; after a reply that is done already."""
         with self._lock:
             self._kv_waits = False
-        changed = self._engine.apply_kv(self.wanted_kv, cancel)
+        changed = self._works.engine.apply_kv(self.wanted_kv, cancel)
         if changed is not None:
-            self._prefixes.used()
+            self._works.prefixes.used()
             self._held.take(self._held.conversation_id, changed)
 
     def relieve(self, cancel: CancelToken) -> None:
         """Carry out the guard's ladder between replies."""
         with self._lock:
             self._relief_waits = False
-        actions = self._engine.relieve(cancel)
+        actions = self._works.engine.relieve(cancel)
         for action in actions:
             self.told.guard_acted.emit(action)
         if actions:
@@ -252,28 +236,28 @@ class EngineWorker(QThread):
 
     def forget(self, conversation_id: int) -> None:
         """Give the memory of a conversation back."""
-        self._engine.forget(conversation_id)
-        self._context.forget(conversation_id)
+        self._works.engine.forget(conversation_id)
+        self._works.context.forget(conversation_id)
         if conversation_id == self._held.conversation_id:
             self._held.tell()
 
     def read_ahead(self, ahead: DocumentsAhead | None) -> None:
         """Have the documents of the next message read between all else, or no longer."""
-        self._documents.want(ahead)
+        self._works.documents.want(ahead)
 
     def pin(self, conversation_id: int, page_number: int, pinned: bool) -> None:
         """Pin a page, if the conversation is the one in hand."""
         if conversation_id == self._held.conversation_id:
-            self._engine.pin(page_number, pinned)
-            self._prefixes.used()
+            self._works.engine.pin(page_number, pinned)
+            self._works.prefixes.used()
             self._held.changed()
 
     def rebuild(self, conversation_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Read a conversation again exactly, if it is the one in hand, and tell of the progress."""
         if conversation_id == self._held.conversation_id:
             self.state_changed.emit(EngineState.REBUILDING)
-            self._prefixes.used()
-            self._context.rebuild(conversation_id, settings, cancel)
+            self._works.prefixes.used()
+            self._works.context.rebuild(conversation_id, settings, cancel)
 
     def summarize(
         self,
@@ -285,26 +269,26 @@ class EngineWorker(QThread):
     ) -> None:
         """Write a summary that the user asks for."""
         self.state_changed.emit(EngineState.SUMMARIZING)
-        self._prefixes.used()
-        self._context.summarize(conversation_id, leaf_id, keys, settings, cancel)
+        self._works.prefixes.used()
+        self._works.context.summarize(conversation_id, leaf_id, keys, settings, cancel)
 
     def settle(self, conversation_id: int, settings: ReplySettings) -> None:
         """Give the memory back of what the model no longer reads."""
-        self._context.settle(conversation_id, settings)
-        self._prefixes.used()
+        self._works.context.settle(conversation_id, settings)
+        self._works.prefixes.used()
 
     def tell_reading_cost(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, change: ContextChange
     ) -> None:
         """Tell what has to be read for a change of a conversation's context."""
-        self._context.tell_reading_cost(conversation_id, leaf_id, settings, change)
+        self._works.context.tell_reading_cost(conversation_id, leaf_id, settings, change)
 
     def reply(self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken) -> None:
         """Write a reply and tell of its progress, or that it does not fit."""
         self.state_changed.emit(EngineState.GENERATING)
         try:
-            message = self._replies.reply(conversation_id, leaf_id, settings, cancel)
+            message = self._works.replies.reply(conversation_id, leaf_id, settings, cancel)
         finally:
-            self._prefixes.used()
+            self._works.prefixes.used()
         if message is not None and message.state is not MessageState.FAILED:
-            self._context.after_reply(conversation_id, settings)
+            self._works.context.after_reply(conversation_id, settings)

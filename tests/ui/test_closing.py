@@ -48,7 +48,7 @@ def engine(qtbot: QtBot, tmp_path: Path, slow: Slow) -> Iterator[EngineThread]:
     engine.start()
     engine._worker.put(Priority.CONTROL, lambda cancel: begun.set())
     assert begun.wait(END_S)
-    engine._worker._engine.unload = slow.unload  # type: ignore[method-assign]
+    engine._worker._works.engine.unload = slow.unload  # type: ignore[method-assign]
     yield engine
     engine.leave()
     engine.shutdown()

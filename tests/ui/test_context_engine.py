@@ -135,7 +135,7 @@ def test_a_summary_is_prepared_after_a_reply_while_the_engine_stays_ready(
 
 def at_fifth_step(engine: EngineThread, order: Order, act: Callable[[], None]) -> None:
     """Do something on the engine's thread while a summary is being prepared for the first time."""
-    chat = engine._worker._context._chat
+    chat = engine._worker._works.context._chat
     prepare = chat.prepare
 
     def watched(

@@ -271,7 +271,7 @@ def test_a_long_change_of_precision_outlives_a_stop_and_not_the_window(
     engine, endless = EngineThread(paths), Endless()
     engine.start()
     load(qtbot, engine, starter_gguf)
-    engine._worker._engine.apply_kv = endless.apply_kv  # type: ignore[method-assign]
+    engine._worker._works.engine.apply_kv = endless.apply_kv  # type: ignore[method-assign]
     engine.set_kv(KVSpec.parse("4"))
     assert endless.begun.wait(WAIT_MS / 1000)
     engine.stop()
