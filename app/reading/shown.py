@@ -105,6 +105,23 @@ class Evidence:
     is_running: bool = False
 
     @property
+    def in_segments(self) -> tuple[Coverage, ...]:
+        """What was read in segments, document by document."""
+        return tuple(each for each in self.coverages if each.reading.way is DocumentWay.SEGMENTS)
+
+    @property
+    def found_nothing(self) -> tuple[str, ...]:
+        """The titles of the documents that were looked up and have nothing that fits the question."""
+        looked_up = (each for each in self.coverages if each.reading.way is DocumentWay.LOOK_UP)
+        return tuple(each.title for each in looked_up if each.reading.is_done and not each.segments)
+
+    @property
+    def uncited_notes(self) -> tuple[ShownPassage, ...]:
+        """The passages on which notes were taken that the answer does not cite, by number."""
+        noted = self.of_kind(SourceKind.NOTED)
+        return tuple(each for each in noted if not each.source.is_cited)
+
+    @property
     def cited(self) -> tuple[ShownPassage, ...]:
         """The passages that the answer cites, by number."""
         cited = [each for each in self.passages if each.source.is_cited]

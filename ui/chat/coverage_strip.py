@@ -74,19 +74,27 @@ class CoverageStrip(QWidget):
 
     chosen = Signal(int)
 
-    def __init__(self, coverage: Coverage, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._segments = coverage.segments
-        self._kinds = [cell_kind(each) for each in self._segments]
+        self._segments: tuple[ShownSegment, ...] = ()
+        self._kinds: list[CellKind] = []
         self.current = 0
         policy = QSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         policy.setHeightForWidth(True)
         self.setSizePolicy(policy)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
+        Theme.current().changed.connect(self.update)
+
+    def show_coverage(self, coverage: Coverage) -> None:
+        """Show what came of the segments so far; the keyboard stays on its cell."""
+        self._segments = coverage.segments
+        self._kinds = [cell_kind(each) for each in self._segments]
+        self.current = min(self.current, max(0, len(self._kinds) - 1))
         self.setAccessibleName(f"Segments of {coverage.title}")
         self._tell()
-        Theme.current().changed.connect(self.update)
+        self.updateGeometry()
+        self.update()
 
     def cell_rect(self, index: int) -> QRect:
         """Return where a cell lies."""
@@ -177,8 +185,9 @@ class CoverageStrip(QWidget):
         """Have the cell that the keyboard is on read aloud."""
         if self._segments:
             words = cell_words(self._segments[self.current], self.current + 1)
+            is_new = words != self.accessibleDescription()
             self.setAccessibleDescription(words)
-            if self.hasFocus():
+            if self.hasFocus() and is_new:
                 QAccessible.updateAccessibility(QAccessibleAnnouncementEvent(self, words))
 
     def _grid(self, width: int) -> tuple[int, int]:

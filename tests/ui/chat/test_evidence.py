@@ -97,6 +97,12 @@ def test_many_sources_are_folded_behind_the_first(panel: EvidencePanel) -> None:
     assert len(names(panel)) == 10
 
 
+def test_notes_that_the_answer_does_not_cite_are_folded(panel: EvidencePanel) -> None:
+    show(panel, Evidence((passage(1, is_cited=True), passage(2), passage(4))))
+    press(panel, "2 notes that the answer does not cite")
+    assert [name.split(",")[0] for name in names(panel)] == ["Source 1", "Source 2", "Source 4"]
+
+
 def test_passages_that_were_looked_at_are_said_and_open_when_asked(panel: EvidencePanel) -> None:
     show(panel, Evidence((passage(1, SourceKind.LOOKED_AT), passage(2, SourceKind.LOOKED_AT))))
     assert names(panel) == []
@@ -147,6 +153,21 @@ def test_nothing_can_be_read_on_while_a_reply_is_written(panel: EvidencePanel) -
     assert not any(each.isEnabled() for each in panel.findChildren(QPushButton))
 
 
+def test_the_keyboard_stays_on_its_cell_while_segments_are_read(panel: EvidencePanel, qtbot: QtBot) -> None:
+    show(panel, Evidence((), (coverage("", SEGMENTS[:1] + (SEGMENTS[3],) * 3),), is_running=True))
+    strip = panel.findChild(CoverageStrip)
+    panel.activateWindow()
+    strip.setFocus()
+    qtbot.waitUntil(strip.hasFocus)
+    QTest.keyClick(strip, Qt.Key.Key_Right)
+    show(panel, Evidence((), (coverage(""),), is_running=True))
+    show(panel, Evidence((passage(1, is_cited=True),), (coverage("[1] Owls hunt."),)))
+    assert panel.findChildren(CoverageStrip) == [strip] and strip.hasFocus()
+    assert strip.accessibleDescription() == "Segment 2 (page 4, Owls) says nothing about the question."
+    assert "Read 2 of 4 segments." in words(panel)
+    assert named_button(panel, "Continue reading") is not None
+
+
 def test_an_answer_without_documents_has_nothing_below_it(panel: EvidencePanel) -> None:
     panel.show_evidence(Evidence((passage(1, is_cited=True),)))
     panel.show_evidence(NO_EVIDENCE)
@@ -169,7 +190,8 @@ def test_cells_tell_what_came_of_each_segment() -> None:
 
 @pytest.fixture
 def strip(qtbot: QtBot) -> CoverageStrip:
-    made = CoverageStrip(coverage())
+    made = CoverageStrip()
+    made.show_coverage(coverage())
     qtbot.addWidget(made)
     made.resize(300, 18)
     made.show()
@@ -207,7 +229,8 @@ def test_a_screen_reader_is_told_of_the_cell_with_the_keyboard(strip: CoverageSt
 
 
 def test_hundreds_of_segments_wrap_and_stay_apart(qtbot: QtBot) -> None:
-    strip = CoverageStrip(coverage("x", SEGMENTS[:1] * 400))
+    strip = CoverageStrip()
+    strip.show_coverage(coverage("x", SEGMENTS[:1] * 400))
     qtbot.addWidget(strip)
     strip.resize(300, strip.heightForWidth(300))
     rects = [strip.cell_rect(index) for index in range(400)]
