@@ -5,6 +5,7 @@ The index is SQLite's FTS5, in memory. Scripts without blanks are written in ove
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 import sqlite_utils
 
 from app.documents.places import Places
+from app.lookup.excerpt import excerpt
 from app.lookup.terms import Term, terms_of_question
 from app.lookup.units import units_of
-from app.lookup.words import folded, in_pairs, vocabulary_of
+from app.lookup.words import folded, in_pairs, vocabulary_of, without_accents
 from engine.cancel import CancelToken
 
 HEADING_WEIGHT = 0.6
@@ -25,12 +27,17 @@ LEAST_COVERED = 0.35
 """Passages are relevant that have this share of the question's words, the rare ones counting more."""
 LEAST_OF_BEST = 0.3
 """Passages that score less than this share of the best are left out."""
+_COMPOUNDING = ("de", "nl")
+"""Languages that write several words as one: a word that stands nowhere alone is looked for within others."""
+_LEAST_WITHIN, _ENDING, _MOST_COMPOUNDS = 5, 2, 32
+"""Letters of such a word at least, those that may be its ending, and the words that it is looked for in."""
 _MOST_CANDIDATES = 200
 _BATCH_UNITS = 500
 _CREATE = """
     create virtual table passages using fts5(
         heading, words, content='', tokenize="unicode61 remove_diacritics 2 categories 'L* N* Co M*'"
-    )
+    );
+    create virtual table vocabulary using fts5vocab(passages, row);
 """
 
 
@@ -67,7 +74,7 @@ class LookUp:
         self._text = text
         self._units = units_of(text, places.headings)
         self._database = sqlite_utils.Database(memory=True)
-        self._database.execute(_CREATE)
+        self._database.executescript(_CREATE)
         for rows in self._rows(cancel or CancelToken()):
             self._database.conn.executemany(
                 "insert into passages(rowid, heading, words) values (?, ?, ?)", rows
@@ -93,22 +100,42 @@ class LookUp:
             budget_tokens: what all passages may have together.
             count_tokens: counts the tokens of a text.
         """
-        terms = terms_of_question(question, vocabulary_of(question, self._text))
+        terms = self._terms(question)
         scores = self._scores(terms) if terms else {}
         least = LEAST_OF_BEST * max(scores.values(), default=0.0)
         chosen: list[Passage] = []
         for number in sorted(scores, key=lambda number: (-round(scores[number], 6), number)):
             if scores[number] < least:
                 break
-            text = self._text[self._units[number].start : self._units[number].stop].rstrip()
+            unit = self._units[number]
+            text = self._text[unit.start : unit.stop].rstrip()
+            first, stop = 0, len(text)
             if not chosen:
-                text = _beginning(text, budget_tokens, count_tokens)
-            num_tokens = count_tokens(text)
-            if text and num_tokens <= budget_tokens:
-                start = self._units[number].start
-                chosen.append(Passage(start, start + len(text), scores[number]))
+                first, stop = excerpt(text, terms, budget_tokens, count_tokens)
+            num_tokens = count_tokens(text[first:stop])
+            if first < stop and num_tokens <= budget_tokens:
+                chosen.append(Passage(unit.start + first, unit.start + stop, scores[number]))
                 budget_tokens -= num_tokens
         return self._joined(sorted(chosen, key=lambda passage: passage.start))
+
+    def _terms(self, question: str) -> list[Term]:
+        vocabulary = vocabulary_of(question, self._text)
+        terms = terms_of_question(question, vocabulary)
+        if vocabulary.name not in _COMPOUNDING:
+            return terms
+        return [term if self._having(term) else self._within_words(term) for term in terms]
+
+    def _within_words(self, term: Term) -> Term:
+        """Return a term that stands nowhere as it is found within longer words."""
+        if len(term.word) < _LEAST_WITHIN or not term.word.isalpha():
+            return term
+        stem = term.word[: max(_LEAST_WITHIN, len(term.word) - _ENDING)]
+        rows = self._database.execute(
+            "select term from vocabulary where term glob ? order by length(term), term limit ?",
+            [f"*{without_accents(stem)}*", _MOST_COMPOUNDS],
+        )
+        forms = " OR ".join(f'"{word}"' for (word,) in rows)
+        return dataclasses.replace(term, forms=forms, stem=stem) if forms else term
 
     def _scores(self, terms: Sequence[Term]) -> dict[int, float]:
         """Return how well units fit the terms, of those that have enough of them."""
@@ -149,11 +176,3 @@ class LookUp:
                 passage = Passage(before.start, passage.stop, max(before.score, passage.score))
             joined.append(passage)
         return tuple(joined)
-
-
-def _beginning(text: str, most_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """Return a text, or as much of its beginning as fits, in whole words where it has blanks."""
-    while text and (num_tokens := count_tokens(text)) > most_tokens:
-        shorter = text[: len(text) * max(0, most_tokens) // (num_tokens + 1)]
-        text = shorter[: max(shorter.rfind(" "), 0)] if " " in shorter else shorter
-    return text

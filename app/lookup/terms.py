@@ -22,14 +22,21 @@ class Term:
     """A word, a number or a pair of characters of a question.
 
     Attributes:
-        exact: what FTS5 is asked for.
-        forms: the same, and what begins alike: a word may have another ending.
+        word: as it is asked.
+        forms: what FTS5 is asked for: the word, and what begins alike, as it may have another ending.
+        stem: the letters or digits that all of these begin with.
         is_name: whether it is a number or has a capital within a sentence, so that nothing else will do.
     """
 
-    exact: str
+    word: str
     forms: str
+    stem: str
     is_name: bool
+
+    @property
+    def exact(self) -> str:
+        """What FTS5 is asked for the word as it is."""
+        return f'"{self.word}"'
 
 
 def terms_of_question(question: str, vocabulary: Vocabulary) -> list[Term]:
@@ -44,14 +51,17 @@ def terms_of_question(question: str, vocabulary: Vocabulary) -> list[Term]:
     for word in content_terms(question, vocabulary):
         for piece in pairs_of(word) if is_unspaced(word) else [word]:
             is_name = piece in names or any(map(str.isdigit, piece))
-            found.setdefault(piece, Term(f'"{piece}"', _forms(piece, piece in in_full), is_name))
+            stem, has_more = _stem(piece, piece in in_full)
+            forms = f'"{stem}" *' if has_more else f'"{stem}"'
+            found.setdefault(piece, Term(piece, forms, stem, is_name))
     return list(found.values())
 
 
-def _forms(word: str, is_name: bool) -> str:
+def _stem(word: str, is_name: bool) -> tuple[str, bool]:
+    """Return what a word begins with in all its forms, and whether more may follow."""
     if is_unspaced(word):
-        return f'"{word}"' if len(word) > 1 else f'"{word}" *'
+        return word, len(word) == 1
     if not word.isalpha() or len(word) < _LEAST_STEM:
-        return f'"{word}"'
+        return word, False
     num_cut = _NAME_CUT if is_name else math.ceil(_CUT_SHARE * len(word))
-    return f'"{word[: max(_LEAST_STEM, len(word) - num_cut)]}" *'
+    return word[: max(_LEAST_STEM, len(word) - num_cut)], True

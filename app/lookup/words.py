@@ -27,8 +27,10 @@ _TERM = re.compile(
     rf"|{_LETTER}+(?:[-.,:/]{_LETTER}+)*"
 )
 _HIRAGANA_RUN = re.compile(f"[{_HIRAGANA}]+")
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?![\d.,]?\d)")
+_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}([.,'’])\d{3}(?:\1\d{3})*(?!\1?\d)")
 """A number with its thousands apart, which may be written another way elsewhere."""
+_BLANK_IN_NUMBER = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
+_ACCENTS = re.compile("[\u0300-\u036f]")
 _ARABIC = re.compile("[\u0600-\u06ff]")
 _ARABIC_MARKS = re.compile("[\u064b-\u065f\u0670\u0640]")
 _ARABIC_ARTICLE = re.compile(r"\b(?:[وفبك]?ال|لل)(?=\w{3})")
@@ -40,10 +42,18 @@ _SAMPLE_CHARACTERS = 20_000
 
 def folded(text: str) -> str:
     """Return a text in which what is spelled alike is written alike: cases, widths, thousands apart."""
-    text = unicodedata.normalize("NFKC", text).casefold() if not text.isascii() else text.lower()
+    if text.isascii():
+        text = text.lower()
+    else:
+        text = unicodedata.normalize("NFKC", _BLANK_IN_NUMBER.sub("'", text)).casefold()
     if _ARABIC.search(text):
         text = _ARABIC_ARTICLE.sub("", _ARABIC_MARKS.sub("", text))
     return _GROUPED.sub(lambda number: re.sub(r"\D", "", number.group()), text.replace("ё", "е"))
+
+
+def without_accents(text: str) -> str:
+    """Return a text without the accents on its letters, which are taken apart from them."""
+    return text if text.isascii() else _ACCENTS.sub("", unicodedata.normalize("NFD", text))
 
 
 def in_pairs(text: str) -> str:

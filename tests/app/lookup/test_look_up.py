@@ -33,6 +33,7 @@ def look(text: str, question: str, budget: int = 400) -> list[str]:
         ("What did Anna Kowalski write?", PUMP),
         ("How often is the X-200 seal replaced?", SEAL),
         ("What happens after 1250 hours?", SEAL),
+        ("What happens after 1\u202f250 hours?", SEAL),
     ],
 )
 def test_the_passage_that_has_the_words_of_a_question_is_found(question: str, fact: str) -> None:
@@ -132,10 +133,63 @@ def test_passages_beside_each_other_become_one() -> None:
     assert len(found) == 1 and found[0].stop - found[0].start > 1300
 
 
-def test_what_is_too_long_for_the_budget_is_given_from_its_beginning() -> None:
-    [found] = look(f"{PUMP} " * 10, "When was the pump installed?", 9)
-    assert found == " ".join(PUMP.split()[:9]) or PUMP.startswith(found)
-    assert 0 < count_words(found) <= 9
+@pytest.mark.parametrize(
+    "written", ["1234.50", "1,234.50", "1.234,50", "1\u00a0234,50", "1'234.50", "1234,50"]
+)
+@pytest.mark.parametrize("asked", ["1234.50", "1,234.50", "1.234,50"])
+def test_an_amount_is_found_however_it_is_written(written: str, asked: str) -> None:
+    fact = f"The guild paid {written} in May."
+    assert fact in look(BETWEEN + fact + BETWEEN, f"What was {asked} for?")[0]
+
+
+@pytest.mark.parametrize(
+    ("fact", "question"),
+    [
+        ("Die Kündigungsfrist beträgt drei Monate.", "Wie lang ist die Frist?"),
+        ("Die Bearbeitungsgebühren betragen 20 Euro.", "Welche Gebühr gibt es?"),
+        ("De opzegtermijn is drie maanden.", "Hoe lang is de termijn?"),
+    ],
+)
+def test_a_word_is_found_within_a_compound(fact: str, question: str) -> None:
+    assert fact in look(BETWEEN + fact + BETWEEN, question)[0]
+
+
+def test_a_word_that_stands_alone_is_not_looked_for_within_others() -> None:
+    alone, within = "Eine Frist gibt es nicht.", "Die Kündigungsfrist beträgt drei Monate."
+    [found] = look(BETWEEN + within + BETWEEN + alone + BETWEEN, "Wie lang ist die Frist?")
+    assert alone in found and within not in found
+
+
+def test_what_is_too_long_for_the_budget_is_cut_around_what_matches() -> None:
+    other = "The yard is swept on Mondays and the gate is oiled in spring. "
+    [found] = look(other * 8 + PUMP + " " + other * 8, "When was the pump installed?", 30)
+    assert found.startswith(PUMP) and count_words(found) <= 30
+    [found] = look(other * 3 + PUMP + " " + other * 8, "When was the pump installed?", 80)
+    assert found.startswith("The yard") and PUMP in found and count_words(found) <= 80
+    assert f" {found} " in f" {other * 3}{PUMP} {other * 8}"
+
+
+@pytest.mark.parametrize(
+    ("other", "fact", "question"),
+    [
+        ("这一段讲的是天气和花园。", "合同的违约金为三万元。", "违约金是多少？"),
+        ("この段落は天気の話です。", "解約手数料は五千円です。", "解約手数料はいくらですか？"),
+        ("ข้อความนี้เกี่ยวกับสวน", "ค่าปรับคือสามหมื่นบาท", "ค่าปรับเท่าไร"),
+        ("هذا نص عادي عن الطقس. ", "غرامة التأخير ألف دينار.", "ما هي الغرامة على التأخير؟"),
+        ("A row of numbers is 17 and 18. ", "Paid: 1,250.75 in all.", "What is 1250.75?"),
+        ("Il fait beau dans le jardin. ", "Le café Élysée est fermé.", "Ou est le cafe Elysee ?"),
+    ],
+)
+def test_what_matches_is_in_the_cut_in_any_script(other: str, fact: str, question: str) -> None:
+    text = other * 9 + fact + other * 5
+    found = LookUp(text, Places.of(text, "text")).passages(question, 50, len)
+    assert fact in text[found[0].start : found[0].stop]
+    assert sum(each.stop - each.start for each in found) <= 50
+
+
+def test_a_passage_that_only_its_heading_leads_to_is_cut_from_its_beginning() -> None:
+    text = f"{TEXT[:3000]}\n\n# Cranes\n\n" + "It is checked by the night shift of the yard. " * 20
+    assert look(text, "Tell me about the cranes.", 9)[0].startswith("# Cranes")
 
 
 def test_passages_lie_where_their_words_lie() -> None:
