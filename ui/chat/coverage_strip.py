@@ -38,7 +38,7 @@ class CellKind(enum.Enum):
     SAID = "says something about the question"
     SILENT = "says nothing about the question"
     FAILED = "could not be read"
-    UNREAD = "was not read"
+    UNREAD = "has not been read"
 
 
 def cell_kind(shown: ShownSegment) -> CellKind:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from PySide6.QtCore import QPoint, QRectF, Qt, QUrl, Signal
+from PySide6.QtCore import QMimeData, QPoint, QRectF, Qt, QUrl, Signal
 from PySide6.QtGui import (
     QFont,
     QFontMetrics,
+    QGuiApplication,
     QKeyEvent,
     QKeySequence,
     QPainter,
@@ -30,6 +31,17 @@ _LEFT = 16
 _RIGHT = 8
 _BAR = 3
 _LINE_HEIGHT = 130.0
+_SELECTING = {
+    QKeySequence.StandardKey.SelectNextChar: QTextCursor.MoveOperation.Right,
+    QKeySequence.StandardKey.SelectPreviousChar: QTextCursor.MoveOperation.Left,
+    QKeySequence.StandardKey.SelectNextWord: QTextCursor.MoveOperation.WordRight,
+    QKeySequence.StandardKey.SelectPreviousWord: QTextCursor.MoveOperation.WordLeft,
+    QKeySequence.StandardKey.SelectNextLine: QTextCursor.MoveOperation.Down,
+    QKeySequence.StandardKey.SelectPreviousLine: QTextCursor.MoveOperation.Up,
+    QKeySequence.StandardKey.SelectStartOfLine: QTextCursor.MoveOperation.StartOfLine,
+    QKeySequence.StandardKey.SelectEndOfLine: QTextCursor.MoveOperation.EndOfLine,
+}
+"""Keys that select, and where they move the end of what is selected."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +55,11 @@ class Mark:
 class PageView(QTextEdit):
     """Text to read, scroll and copy from; it never loads anything.
 
+    With Shift, keys select from the passage on, or from the first line that is seen.
+
+    Args:
+        selected_text: tells what is selected of the whole document, of which more may be out of the stretch.
+
     Attributes:
         is_resizing: whether lines are being broken anew; what is scrolled then is not scrolled by the user.
 
@@ -55,9 +72,10 @@ class PageView(QTextEdit):
     start_wanted = Signal()
     end_wanted = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, selected_text: Callable[[], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.is_resizing = False
+        self._selected_text = selected_text
         self._pages: Sequence[Mark] = ()
         self._passage = (0, 0)
         self.setDocument(QuietDocument(self))
@@ -136,8 +154,24 @@ class PageView(QTextEdit):
         self.is_resizing = False
         self.resized.emit()
 
+    def createMimeDataFromSelection(self) -> QMimeData:  # noqa: D102
+        data = QMimeData()
+        data.setText(self._selected_text())
+        return data
+
+    def select(self, anchor: int, position: int) -> None:
+        """Select the characters between two positions; none where they are equal."""
+        cursor = self._cursor_at(anchor)
+        cursor.setPosition(position, QTextCursor.MoveMode.KeepAnchor)
+        self.setTextCursor(cursor)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102
-        if event.matches(QKeySequence.StandardKey.MoveToStartOfDocument) or event.key() == Qt.Key.Key_Home:
+        move = next((move for key, move in _SELECTING.items() if event.matches(key)), None)
+        if move is not None:
+            self._extend_selection(move)
+        elif event.matches(QKeySequence.StandardKey.Copy) and self._selected_text():
+            QGuiApplication.clipboard().setMimeData(self.createMimeDataFromSelection())
+        elif event.matches(QKeySequence.StandardKey.MoveToStartOfDocument) or event.key() == Qt.Key.Key_Home:
             self.start_wanted.emit()
         elif event.matches(QKeySequence.StandardKey.MoveToEndOfDocument) or event.key() == Qt.Key.Key_End:
             self.end_wanted.emit()
@@ -150,6 +184,16 @@ class PageView(QTextEdit):
         self._paint_bar(painter)
         if self._pages:
             self._paint_numbers(painter)
+
+    def _extend_selection(self, move: QTextCursor.MoveOperation) -> None:
+        cursor = self.textCursor()
+        if not cursor.hasSelection():
+            first, last = self.first_position, self.last_position
+            start, stop = self._passage
+            cursor.setPosition(start if start < stop and first <= start <= last else first)
+        cursor.movePosition(move, QTextCursor.MoveMode.KeepAnchor)
+        self.setTextCursor(cursor)
+        self.ensureCursorVisible()
 
     def _paint_bar(self, painter: QPainter) -> None:
         """Paint a bar beside the lines of the passage."""

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QTextCharFormat, QTextCursor
+from PySide6.QtGui import QTextCharFormat
 from PySide6.QtWidgets import QHBoxLayout, QScrollBar, QWidget
 
 from app.documents.places import Heading
@@ -24,7 +24,7 @@ class DocumentText(QWidget):
     Places are characters of the whole text.
 
     Signals:
-        moved(int): another character is the first that is seen.
+        moved(int): it was scrolled; the character that one went to, or else the first that is seen.
     """
 
     moved = Signal(int)
@@ -39,12 +39,15 @@ class DocumentText(QWidget):
         self._passage = (0, 0)
         self._hits: Sequence[tuple[int, int]] = ()
         self._hit = -1
+        self._selected = (0, 0)
         self._is_moving = False
         self._first = 0
         self._target: int | None = None
-        self.page = PageView(self)
+        self.page = PageView(self.selected_text, self)
         self.page.verticalScrollBar().valueChanged.connect(self._on_scrolled)
         self.page.resized.connect(self._on_resized)
+        self.page.selectionChanged.connect(self._on_selected)
+        self.page.cursorPositionChanged.connect(self._on_selected)
         self.page.start_wanted.connect(lambda: self.go_to(0))
         self.page.end_wanted.connect(self._go_to_end)
         self._bar = QScrollBar(Qt.Orientation.Vertical, self)
@@ -70,7 +73,7 @@ class DocumentText(QWidget):
         """Show another text from its beginning."""
         self._text, self._headings, self._page_starts = text, headings, page_starts
         self._is_code = is_code
-        self._passage, self._hits, self._hit = (0, 0), (), -1
+        self._passage, self._hits, self._hit, self._selected = (0, 0), (), -1, (0, 0)
         self._lay_out(0)
         self._bar.setRange(0, len(text))
         self._bar.setPageStep(max(1, STRETCH_CHARS // 16))
@@ -85,8 +88,7 @@ class DocumentText(QWidget):
         """Scroll to a character; it is put near the top."""
         if not self._stretch.holds(offset):
             self._lay_out(offset)
-        self._put(offset, round(self.page.viewport().height() * _ABOVE_SHARE))
-        self._target = offset
+        self._put(offset, round(self.page.viewport().height() * _ABOVE_SHARE), target=offset)
 
     def show_passage(self, start: int, stop: int) -> None:
         """Mark the characters from `start` to before `stop`, and scroll there; none where they are equal."""
@@ -107,15 +109,17 @@ class DocumentText(QWidget):
         top = self.page.top_of(self._stretch.position(offset))
         return 0 <= top < self.page.viewport().height() - self.page.fontMetrics().height()
 
+    def selected_text(self) -> str:
+        """Return what is selected, in or out of sight."""
+        return self._text[min(self._selected) : max(self._selected)]
+
     def _go_to_end(self) -> None:
         self.go_to(len(self._text))
         bar = self.page.verticalScrollBar()
         bar.setValue(bar.maximum())
 
     def _lay_out(self, offset: int) -> None:
-        """Lay out the stretch around a character; what is selected stays so, as far as it is in there."""
-        chosen = self.page.textCursor()
-        anchor, position = (self._stretch.offset(each) for each in (chosen.anchor(), chosen.position()))
+        """Lay out the stretch around a character; what is selected stays so."""
         was_moving, self._is_moving = self._is_moving, True
         self._stretch = stretch = Stretch.around(self._text, offset)
         first = bisect_left(self._headings, stretch.start, key=lambda each: each.offset)
@@ -126,16 +130,13 @@ class DocumentText(QWidget):
         pages = {stretch.position(self._page_starts[each]): each + 1 for each in range(first, last)}
         marks = [Mark(position, number) for position, number in pages.items()]
         self.page.show_text(stretch.shown, headings, marks, is_code=self._is_code)
-        if anchor != position:
-            cursor = QTextCursor(self.page.document())
-            cursor.setPosition(stretch.position(anchor))
-            cursor.setPosition(stretch.position(position), QTextCursor.MoveMode.KeepAnchor)
-            self.page.setTextCursor(cursor)
+        if self._selected[0] != self._selected[1]:
+            self.page.select(*(stretch.position(each) for each in self._selected))
         self._mark()
         self._is_moving = was_moving
 
-    def _put(self, offset: int, top: int) -> None:
-        self._target = None
+    def _put(self, offset: int, top: int, target: int | None = None) -> None:
+        self._target = target
         self._is_moving = True
         self.page.put(self._stretch.position(offset), top)
         self._is_moving = False
@@ -152,6 +153,25 @@ class DocumentText(QWidget):
             self._put(first, top)
         else:
             self._tell()
+
+    def _on_selected(self) -> None:
+        """Follow what is selected; an end out of the stretch stays, and all of it is all of the text."""
+        if self._is_moving:
+            return
+        cursor, stretch, former = self.page.textCursor(), self._stretch, self._selected
+        ends = cursor.anchor(), cursor.position()
+        if not cursor.hasSelection():
+            self._selected = (0, 0)
+        elif abs(ends[0] - ends[1]) == stretch.position(stretch.stop):
+            self._selected = (0, len(self._text))
+        elif former[0] == former[1]:
+            self._selected = stretch.offset(ends[0]), stretch.offset(ends[1])
+        else:
+            anchor, position = (
+                each if end == stretch.position(each) else stretch.offset(end)
+                for end, each in zip(ends, former, strict=True)
+            )
+            self._selected = anchor, position
 
     def _on_resized(self) -> None:
         """Stay where one went to, or where one was."""
@@ -179,7 +199,7 @@ class DocumentText(QWidget):
         if not self._bar.isSliderDown():
             self._bar.setValue(len(self._text) if is_at_end else first)
         self._is_moving = was_moving
-        self.moved.emit(first)
+        self.moved.emit(first if self._target is None else self._target)
 
     def _mark(self) -> None:
         """Put the colours of the passage and of what was found on the characters."""

@@ -225,7 +225,7 @@ def test_a_screen_reader_is_told_of_the_cell_with_the_keyboard(strip: CoverageSt
     QTest.keyClick(strip, Qt.Key.Key_End)
     interface = QAccessible.queryAccessibleInterface(strip)
     assert interface.text(QAccessible.Text.Name) == "Segments of birds.pdf"
-    assert "Segment 4 (page 4, Owls) was not read." in interface.text(QAccessible.Text.Description)
+    assert "Segment 4 (page 4, Owls) has not been read." in interface.text(QAccessible.Text.Description)
 
 
 def test_hundreds_of_segments_wrap_and_stay_apart(qtbot: QtBot) -> None:

@@ -87,7 +87,7 @@ def test_sources_and_coverage_are_there_after_a_restart(desk: Desk, attachment_i
         name = source_button(window, qtbot).accessibleName()
         assert name == f"Source 1, page 2, Larks: {PARAGRAPHS[300]}"
         strip = window.view.findChild(CoverageStrip)
-        assert "Segment 1 (page 1, Owls) was not read." in strip.accessibleDescription()
+        assert "Segment 1 (page 1, Owls) has not been read." in strip.accessibleDescription()
         desk.close()
 
 
@@ -137,7 +137,7 @@ def test_a_heading_of_the_contents_is_gone_to(desk: Desk, attachment_id: int, qt
     reader.outline.setCurrentIndex(model.index(1, 0))
     QTest.keyClick(reader.outline, Qt.Key.Key_Return)
     qtbot.waitUntil(lambda: reader.text.is_seen(LARKS))
-    assert reader._place.text() in ("p. 1, Owls", "p. 2, Larks")
+    assert reader._place.text() == "p. 2, Larks"
 
 
 def test_a_hidden_side_pane_is_hidden_again_after_a_document(
@@ -254,7 +254,7 @@ def test_segments_show_under_the_answer_while_they_are_read(
         return max(strips, key=lambda each: each.mapToGlobal(QPoint(0, 0)).y()).accessibleDescription()
 
     qtbot.waitUntil(lambda: len(window.view.findChildren(CoverageStrip)) == 2)
-    assert "was not read" in running()
+    assert "has not been read" in running()
     store.save_segment(reading.id, 0, ReadSegment(0, LARKS, SegmentState.READ, "Owl 5 hunts."))
     window._engine.prefill_progress.emit(reply.id, SegmentProgress(2, 2, "birds.pdf"))
     qtbot.waitUntil(lambda: running().endswith("Owl 5 hunts."))

@@ -6,6 +6,8 @@ from itertools import pairwise
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QSignalSpy
 from pytestqt.qtbot import QtBot
 
 from app.documents.places import Places
@@ -101,6 +103,46 @@ def test_what_is_selected_stays_selected_when_the_stretch_moves(view: DocumentTe
     while view._stretch.start == start:
         bar.setValue(bar.value() + 200)
     assert view.page.textCursor().selectedText() == chosen
+
+
+def test_a_selection_reaches_beyond_what_is_laid_out(view: DocumentText, qtbot: QtBot) -> None:
+    start, stop = LONG.index("Line 10000 "), LONG.index("Line 20000 ")
+    view.go_to(start)
+    view.page.select(view._stretch.position(start), view._stretch.position(start + 4))
+    view.go_to(stop)
+    assert not view._stretch.holds(start)
+    view.page.select(view.page.textCursor().anchor(), view._stretch.position(stop))
+    qtbot.keyClick(view.page, Qt.Key.Key_C, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == LONG[start:stop]
+    view.page.select(3, 3)
+    assert view.selected_text() == ""
+
+
+def test_all_of_a_long_text_can_be_selected_and_copied(view: DocumentText, qtbot: QtBot) -> None:
+    view.go_to(LONG.index("Line 10000 "))
+    for key in (Qt.Key.Key_A, Qt.Key.Key_C):
+        qtbot.keyClick(view.page, key, Qt.KeyboardModifier.ControlModifier)
+    assert QGuiApplication.clipboard().text() == LONG
+
+
+def test_the_keyboard_selects_from_the_passage_on(view: DocumentText, qtbot: QtBot) -> None:
+    start = LONG.index("Line 20000 ")
+    view.show_passage(start, start + 10)
+    qtbot.keyClick(view.page, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    assert view.selected_text() == f"{LINES[20_000]}\n"
+    for _ in range(4):
+        qtbot.keyClick(view.page, Qt.Key.Key_Right, Qt.KeyboardModifier.ShiftModifier)
+    assert view.selected_text() == f"{LINES[20_000]}\nLine"
+
+
+def test_the_place_that_is_told_is_the_one_that_was_gone_to(view: DocumentText) -> None:
+    told = QSignalSpy(view.moved)
+    start = LONG.index("Line 20000 ")
+    view.show_passage(start, start + 10)
+    assert told.at(told.count() - 1) == [start]
+    bar = view.page.verticalScrollBar()
+    bar.setValue(bar.value() + 40)
+    assert told.at(told.count() - 1) == [view.first_offset]
 
 
 def test_headings_are_larger_and_pages_have_their_numbers(view: DocumentText) -> None:
