@@ -11,6 +11,7 @@ from app.documents.ways import DocumentWay
 from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
 
 _FIRST_CHARS = 160
+_LEADING_HEADINGS = re.compile(r"^(?:#{1,6}[ \t][^\n]*\s+)+(?=\S)")
 _LEADING_SIGNS = re.compile(r"^(?:[#>|*+-]+[ \t]+|\d+[.)][ \t]+)+")
 _TABLE_SIGNS = re.compile(r"[ \t]*\|[ \t|:-]*")
 
@@ -173,8 +174,12 @@ def evidence_of(
 
 
 def first_words(text: str, start: int, stop: int) -> str:
-    """Return the first words of a passage in one line, without the signs that make headings and tables."""
+    """Return the first words of a passage in one line, without the signs that make lists and tables.
+
+    Nor with the headings that it begins with, unless there is nothing else: its place has the last of them.
+    """
     words = text[start : min(stop, start + 3 * _FIRST_CHARS)].strip()
+    words = _LEADING_HEADINGS.sub("", words)
     words = " ".join(_TABLE_SIGNS.sub(" ", _LEADING_SIGNS.sub("", words)).split())
     if len(words) <= _FIRST_CHARS:
         return words

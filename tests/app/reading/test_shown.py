@@ -59,8 +59,14 @@ def test_coverage_counts_segments_and_says_whether_the_reading_is_to_go_on() -> 
 
 
 def test_first_words_leave_out_signs_and_end_with_a_word() -> None:
-    text = "## A *title* | of | a table\n\n- and " + "many words " * 60
+    text = "- A *title* | of | a table\n\n- and " + "many words " * 60
     words = first_words(text, 0, len(text))
     assert words.startswith("A *title* of a table - and many words")
     assert words.endswith(("many…", "words…"))
     assert first_words("語" * 400, 0, 400) == "語" * 160 + "…"
+
+
+def test_first_words_leave_out_headings_that_the_place_names() -> None:
+    text = "# Birds\n\n## Owls\n\nOwls hunt.\n\n## Larks"
+    assert first_words(text, 0, len(text)) == "Owls hunt. ## Larks"
+    assert first_words(text, text.index("## Larks"), len(text)) == "Larks"
