@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from app.documents.ways import DocumentWay
 from app.duration_words import duration_words, short_duration
 from app.profiles import DocumentMode
 from app.reading_speed import ReadingSpeed
-from engine.admission import INSTRUCTION_TOKENS, note_room_tokens, reading_room_tokens, segment_tokens
+from engine.admission import INSTRUCTION_TOKENS, reading_room_tokens, segment_tokens
 from engine.budget import kv_nbytes
 from engine.kv.precision import KVSpec
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -63,7 +64,7 @@ class ReadingModel:
 
     def nbytes(self, num_tokens: int) -> int:
         """Return what the keys and values of so many tokens take."""
-        return kv_nbytes(self.loaded.info, self.loaded.backend, self.kv, num_tokens)
+        return _kv_nbytes(self.loaded.info, self.loaded.backend, self.kv, num_tokens)
 
 
 @dataclass(frozen=True)
@@ -75,14 +76,12 @@ class WayCost:
         num_pieces: segments; 0 for the other ways.
         seconds: until the answer begins, about; of LOOK_UP and SEGMENTS for each question; None while the
             speed of the model is not measured yet.
-        kv_nbytes: keys and values that are held at most.
         refusal: a sentence that says why it cannot be; empty where it can.
     """
 
     way: DocumentWay
     num_pieces: int
     seconds: float | None
-    kv_nbytes: int
     refusal: str = ""
 
     @property
@@ -128,6 +127,10 @@ class DocumentCost:
         return next(each for each in self.ways if each.way is way)
 
 
+# While somebody writes, the same documents are asked about with each letter.
+_kv_nbytes = functools.lru_cache(maxsize=1024)(kv_nbytes)
+
+
 def in_segments_s(num_segments: int, document_tokens: int, speed: ReadingSpeed) -> float | None:
     """Return about how many seconds it takes to note what segments say; None while that is not known."""
     prompt_tokens = document_tokens // max(1, num_segments) + INSTRUCTION_TOKENS
@@ -158,7 +161,7 @@ def document_costs(
     for index, (size, way) in enumerate(zip(sizes, chosen, strict=True)):
         others = room.other_tokens + sum(whole) - whole[index]
         has_read = not all(is_whole[:index] + is_whole[index + 1 :])
-        reading = reading_room_tokens(room.limit_tokens) if has_read else 0
+        reading = reading_room_tokens(room.limit_tokens) if has_read else room.reading_tokens
         beside = dataclasses.replace(room, other_tokens=others, reading_tokens=reading)
         cost = _document_cost(size, beside, model, mode, left_s)
         if (way or cost.sensible) is DocumentWay.SEGMENTS:
@@ -176,7 +179,7 @@ def read_whole(tokens: Sequence[int], chosen: Sequence[DocumentWay | None], room
     free = [index for index, way in enumerate(chosen) if way is None]
     taken = sum(tokens[index] for index, whole in enumerate(is_whole) if whole)
     all_fit = taken + sum(tokens[index] for index in free) <= room.whole_tokens
-    if not all_fit or len(free) + sum(is_whole) < len(tokens):
+    if not room.reading_tokens and (not all_fit or len(free) + sum(is_whole) < len(tokens)):
         taken += reading_room_tokens(room.limit_tokens)
     for index in sorted(free, key=lambda index: tokens[index]):
         taken += tokens[index]
@@ -207,30 +210,24 @@ class _Costs:
         if self.num_tokens > left:
             refusal = f"It has {self.num_tokens:,} tokens, and there is room for {left:,}."
         seconds = self.model.speed.reading_s(self.num_tokens, other)
-        nbytes = self.model.nbytes(other + self.num_tokens)
-        return WayCost(DocumentWay.WHOLE, 0, seconds, nbytes, refusal)
+        return WayCost(DocumentWay.WHOLE, 0, seconds, refusal)
 
     def segments(self) -> WayCost:
         most = segment_tokens(self.room.question_tokens, self.room.limit_tokens)
         if most is None or self._notes_left <= 0:
             refusal = f"A context of {self.room.limit_tokens:,} tokens is too small for that."
-            return WayCost(DocumentWay.SEGMENTS, 0, None, 0, refusal)
+            return WayCost(DocumentWay.SEGMENTS, 0, None, refusal)
         count = -(-self.num_tokens // most)
         beside = INSTRUCTION_TOKENS + self.room.question_tokens
         seconds = self._noted_s(count, min(most, self.num_tokens) + beside)
-        peak = max(
-            most + beside + note_room_tokens(self.room.limit_tokens),
-            self.room.other_tokens + self._notes_left,
-        )
-        return WayCost(DocumentWay.SEGMENTS, count, seconds, self.model.nbytes(peak))
+        return WayCost(DocumentWay.SEGMENTS, count, seconds)
 
     def look_up(self) -> WayCost:
         tokens = min(self._notes_left, self.num_tokens)
         if tokens <= 0:
             refusal = "The context has no room left for passages."
-            return WayCost(DocumentWay.LOOK_UP, 0, None, 0, refusal)
-        seconds = self.model.speed.reading_s(tokens, self.room.other_tokens)
-        return WayCost(DocumentWay.LOOK_UP, 0, seconds, self.model.nbytes(self.room.other_tokens + tokens))
+            return WayCost(DocumentWay.LOOK_UP, 0, None, refusal)
+        return WayCost(DocumentWay.LOOK_UP, 0, self.model.speed.reading_s(tokens, self.room.other_tokens))
 
     @property
     def _notes_left(self) -> int:

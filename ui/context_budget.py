@@ -93,6 +93,7 @@ class ContextEstimate:
         whole: what that takes.
         settings: how it is answered.
         loaded: the model.
+        document_room: the room that documents are read in; old turns leave it where that helps.
         whole_documents: the documents of the question that are read whole.
     """
 
@@ -114,6 +115,7 @@ class ContextEstimate:
         most = settings.max_context
         self._limit_tokens = self._fitting_tokens if most is None else min(self._fitting_tokens, most)
         self.whole_documents: tuple[Attachment, ...] = ()
+        self.document_room = self._document_room()
         self.whole_documents = self._read_whole()
         size = contexts.size(loaded, settings.system_prompt, usage)
         is_about = size.is_about or contexts.asked.has_question
@@ -189,6 +191,7 @@ class ContextEstimate:
             reading_tokens=self._reading_tokens(context),
             has_turns=bool(asked.context.turns),
             has_unanswered=bool(asked.context.turns) and asked.context.turns[-1].is_pending,
+            document_room=self.document_room,
         )
 
     # Documents.
@@ -197,6 +200,17 @@ class ContextEstimate:
     def whole_tokens(self) -> int | None:
         """Tokens of the question's documents that are read whole, None while not all are counted."""
         return _total(map(self._contexts.document_tokens, self.whole_documents))
+
+    def _document_room(self) -> ReadingRoom:
+        """Return the room for documents, as the engine's thread decides by which way they are read.
+
+        Old turns leave it where it is too small for all of them, those chosen to be read otherwise included.
+        """
+        room = ReadingRoom(self._limit_tokens, self._prompt_tokens(self.context), self._question_tokens or 0)
+        tokens = _total(map(self._contexts.document_tokens, self._to_read(self.context)))
+        if tokens is None or tokens <= room.whole_tokens or self.settings.overflow not in _RELEASING:
+            return room
+        return dataclasses.replace(room, other_tokens=self._least_tokens())
 
     def _read_whole(self) -> tuple[Attachment, ...]:
         """Return the documents of the question that are read whole: as chosen, else as far as they fit.
@@ -208,11 +222,9 @@ class ContextEstimate:
         if self.settings.document_mode is DocumentMode.WHOLE or None in tokens or not documents:
             return documents
         chosen = [self.context.way(attachment_key(each.id)) for each in documents]
-        counted = [each or 0 for each in tokens]
-        room = ReadingRoom(self._limit_tokens, self._prompt_tokens(self.context))
-        if sum(counted) > room.whole_tokens and self.settings.overflow in _RELEASING:
-            room = dataclasses.replace(room, other_tokens=self._least_tokens())
-        is_whole = read_whole(counted, chosen, room)
+        reading = reading_room_tokens(self._limit_tokens) if unread_documents(self.context) else 0
+        room = dataclasses.replace(self.document_room, reading_tokens=reading)
+        is_whole = read_whole([each or 0 for each in tokens], chosen, room)
         return tuple(each for each, whole in zip(documents, is_whole, strict=True) if whole)
 
     def _least_tokens(self) -> int:
@@ -230,13 +242,14 @@ class ContextEstimate:
         Args:
             drafts: only those of the message that is written, or only others; None for all.
         """
-        asked = self._contexts.asked.attachments
+        asked = {each.id for each in self._contexts.asked.attachments}
+        whole = {each.id for each in self.whole_documents}
         return _total(
             self._contexts.document_tokens(each)
-            if each in self.whole_documents
+            if each.id in whole
             else self._contexts.placeholder_tokens(each)
             for each in self._contexts.open_documents
-            if drafts in (None, each in asked)
+            if drafts in (None, each.id in asked)
         )
 
     def _named_tokens(self) -> int | None:
@@ -247,7 +260,8 @@ class ContextEstimate:
 
     def _to_read(self, context: ConversationContext) -> list[Attachment]:
         """Return the documents that will be read in segments, or looked up, for the question."""
-        open_ones = [each for each in self._contexts.open_documents if each not in self.whole_documents]
+        whole = {each.id for each in self.whole_documents}
+        open_ones = [each for each in self._contexts.open_documents if each.id not in whole]
         return [*unread_documents(context), *open_ones]
 
     def _reading_tokens(self, context: ConversationContext) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from app.document_cost import ReadingRoom
 from app.profiles import Overflow, Profile
 from engine.reply_admission import MIN_ANSWER_TOKENS
 
@@ -25,6 +26,8 @@ class ContextUse:
         has_turns: whether anything was said in the conversation before.
         is_about: whether some of it was counted by its words, and is not held as it is.
         has_unanswered: whether the last message of the conversation still waits for its answer.
+        document_room: the room that documents are read in, once old turns have left it that may and must;
+            None without a model.
     """
 
     history_tokens: int | None
@@ -39,6 +42,7 @@ class ContextUse:
     has_turns: bool = True
     is_about: bool = True
     has_unanswered: bool = False
+    document_room: ReadingRoom | None = None
 
     @property
     def used_tokens(self) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QObject, Signal
 
-from app.document_cost import DocumentCost, ReadingModel, ReadingRoom, document_costs
+from app.document_cost import DocumentCost, ReadingModel, document_costs
 from app.documents.ways import DocumentWay
 from app.duration_words import short_duration
 from app.ledger.actions import read_by, together
@@ -137,14 +137,13 @@ class DocumentReading(QObject):
         use, loaded = self._use, self._engine.loaded
         parts = (use.history_tokens, use.text_tokens, use.template_tokens)
         counted = [(each, size) for each in attachments if (size := self._sizes.size(each)) is not None]
-        if loaded is None or use.limit_tokens is None or None in parts or not counted:
+        if loaded is None or use.document_room is None or None in parts or not counted:
             return {}
         settings, context = self._settings(), self._session.context
-        room = ReadingRoom(use.limit_tokens, sum(part or 0 for part in parts), use.text_tokens or 0)
         costs = document_costs(
             [size for _, size in counted],
             [context.way(attachment_key(each.id)) for each, _ in counted],
-            room,
+            use.document_room,
             ReadingModel(loaded, settings.kv, self._speed),
             settings.document_mode,
         )

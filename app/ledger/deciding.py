@@ -10,11 +10,12 @@ from app.document_size import DocumentSize, about_tokens
 from app.documents.ways import DocumentWay
 from app.ledger.actions import read_by, together
 from app.ledger.context import ConversationContext
-from app.ledger.planning import TrimPlanner
+from app.ledger.planning import TrimPlanner, unread_documents
 from app.ledger.records import NO_CHANGE, ContextChange, attachment_key
 from app.model_speeds import ModelSpeeds
 from app.profiles import DocumentMode
 from app.store.records import Attachment
+from engine.admission import reading_room_tokens
 from engine.cancel import CancelToken
 
 
@@ -64,8 +65,8 @@ def _room(
         emptied = dataclasses.replace(room, kept_tokens=0, due_tokens=0, prepare_tokens=0)
         plan = planner.plan(without, emptied, summarizes=planner.summarizes)
         others = others if plan is None else plan.num_tokens
-    question = context.path[-1].text
-    return ReadingRoom(room.limit_tokens, others, planner.count(question))
+    reading = reading_room_tokens(room.limit_tokens) if unread_documents(context) else 0
+    return ReadingRoom(room.limit_tokens, others, planner.count(context.path[-1].text), reading)
 
 
 def _looked_up(context: ConversationContext, key: str) -> ContextChange:

@@ -113,14 +113,6 @@ def test_the_profile_says_what_is_sensible_for_what_does_not_fit(
     assert costs(loaded, 600, mode=mode)[0].sensible is DocumentWay.WHOLE
 
 
-def test_segments_hold_no_more_than_one_of_them_and_notes_however_long_the_document(
-    loaded: LoadedModel,
-) -> None:
-    short, long = (costs(loaded, each)[0].of(DocumentWay.SEGMENTS) for each in (20_000, 2_000_000))
-
-    assert short.kv_nbytes == long.kv_nbytes < kv_nbytes(loaded.info, loaded.backend, KV, 4096)
-
-
 def test_a_context_that_takes_no_segment_says_so(loaded: LoadedModel) -> None:
     (cost,) = costs(loaded, 60_000, room=ReadingRoom(300, other_tokens=290))
 

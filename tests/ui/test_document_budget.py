@@ -101,6 +101,7 @@ def measured(
         ([500, 600], {"a1": DocumentWay.LOOK_UP}),
         ([3000, 600], {"a1": DocumentWay.LOOK_UP, "a2": DocumentWay.WHOLE}),
         ([900], {"a1": DocumentWay.SEGMENTS}),
+        ([1300, 3000], {"a2": DocumentWay.LOOK_UP}),
     ],
 )
 def test_the_prompt_is_that_of_the_engine(
@@ -149,6 +150,20 @@ def test_old_turns_that_may_leave_make_room_for_a_document(
     assert asking.reading_tokens and not asking.released_turns
     assert not dropping.reading_tokens and dropping.released_turns == 1
     assert 1200 < (dropping.used_tokens or 0) < 1600
+
+
+@pytest.mark.parametrize("way", [None, DocumentWay.LOOK_UP, DocumentWay.SEGMENTS])
+def test_old_turns_make_room_to_read_a_document_whole_that_is_chosen_to_be_read_otherwise(
+    qtbot: QtBot, counts: TokenCounts, engine: Engine, way: DocumentWay | None
+) -> None:
+    path = [question(50, "a" * 600), answer(51, "b" * 600)]
+    ways = {} if way is None else {"a1": way}
+
+    asking = used(qtbot, counts, engine, [document(1, 1200)], path, **ways)
+    dropping = used(qtbot, counts, engine, [document(1, 1200)], path, DROP, **ways)
+
+    assert asking.document_room is not None and dropping.document_room is not None
+    assert asking.document_room.whole_tokens < 1200 < dropping.document_room.whole_tokens
 
 
 def test_a_document_of_megabytes_is_looked_at_once_and_not_counted_whole(

@@ -43,9 +43,10 @@ class AskedDocument:
         short = (
             self.title if len(self.title) <= _MAX_TITLE_CHARS else f"{self.title[: _MAX_TITLE_CHARS - 1]}…"
         )
-        cost = "" if self.cost is None else self.cost.of(self.way).words
-        is_said = bool(cost) and self.way is DocumentWay.SEGMENTS
-        return f"{short}: {cost if is_said else ', '.join(filter(None, (WAY_WORDS[self.way], cost)))}"
+        if self.cost is None:
+            return f"{short}: {WAY_WORDS[self.way]}"
+        cost = self.cost.of(self.way)
+        return f"{short}: {cost.words if cost.num_pieces else f'{WAY_WORDS[self.way]}, {cost.words}'}"
 
 
 class AskedDocuments(QWidget):

@@ -98,8 +98,12 @@ class AttachmentChip:
         """How it is read, on one line: its way and, where it is read already, how far that is."""
         if self.way is None:
             return ""
-        words = WAY_WORDS[self.way] if self.cost is None else self.cost.of(self.way).words
-        return self.ahead.short if self.ahead is not None else f"{WAY_NAMES[self.way]}: {words}"
+        if self.ahead is not None:
+            return self.ahead.short
+        if self.cost is None:
+            return f"{WAY_NAMES[self.way]}: {WAY_WORDS[self.way]}"
+        cost = self.cost.of(self.way)
+        return cost.words if cost.num_pieces else f"{WAY_NAMES[self.way]}: {cost.words}"
 
 
 def size_text(attachment: Attachment, *, note: str = "", tokens: int | None = None) -> str:

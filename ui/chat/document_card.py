@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QMouseEvent
 from PySide6.QtWidgets import (
@@ -129,9 +131,10 @@ class DocumentCard(QFrame):
 
     def show_chip(self, chip: AttachmentChip) -> None:
         """Show what is known of the document now."""
-        if chip != self._chip:
-            self._chip = chip
+        was, self._chip = self._chip, chip
+        if chip != was and (self._is_open or _on_one_line(chip) != _on_one_line(was)):
             self._show()
+        if chip.state is not was.state:
             self.restyle()
 
     def _show(self) -> None:
@@ -204,3 +207,8 @@ class DocumentCard(QFrame):
 
     def _take_encoding(self, action: QAction) -> None:
         self.encoding_chosen.emit(self._chip.key, str(action.data()))
+
+
+def _on_one_line(chip: AttachmentChip) -> tuple[AttachmentChip, str]:
+    """Return all that a closed card shows: what a document costs changes with each letter that is written."""
+    return dataclasses.replace(chip, cost=None, way=None, ahead=None), chip.status

@@ -110,3 +110,12 @@ def test_there_is_no_room_to_read_in_beside_a_prompt_that_fills_the_context(engi
     full = ConversationContext.of([question(1, "w" * 1900, document(8, 3000))], rows)
 
     assert TrimPlanner(engine, 1, SETTINGS).reading_room(full) < 100
+
+
+def test_a_document_is_not_read_whole_in_the_room_for_passages_of_another(engine: Engine) -> None:
+    path = [question(1, "What?", document(7, 1500), document(8, 3000))]
+    looked_up = LedgerRows({"a8": ItemMark("a8", way=DocumentWay.LOOK_UP)})
+    left_out = LedgerRows({"a8": ItemMark("a8", is_dropped=True, way=DocumentWay.LOOK_UP)})
+
+    assert decided(engine, path, rows=looked_up) == {"a7": DocumentWay.SEGMENTS}
+    assert decided(engine, path, rows=left_out) == {"a7": DocumentWay.WHOLE}

@@ -21,9 +21,9 @@ COST = DocumentCost(
     DocumentSize(None, 42_000, 60_000),
     780_000_000,
     (
-        WayCost(DocumentWay.WHOLE, 0, 900.0, 780_000_000, REFUSAL),
-        WayCost(DocumentWay.SEGMENTS, 34, 540.0, 30_000_000),
-        WayCost(DocumentWay.LOOK_UP, 0, 1.0, 20_000_000),
+        WayCost(DocumentWay.WHOLE, 0, 900.0, REFUSAL),
+        WayCost(DocumentWay.SEGMENTS, 34, 540.0),
+        WayCost(DocumentWay.LOOK_UP, 0, 1.0),
     ),
     DocumentWay.SEGMENTS,
     "It does not fit whole.",
@@ -87,7 +87,7 @@ def test_of_several_documents_one_is_open_and_the_others_are_lines(composer: Com
     composer.set_attachments([BOOK])
     composer.set_attachments([BOOK, PAGE])
     assert "600 tokens" in shown(composer) and "60,000 tokens" not in shown(composer)
-    assert "In segments: 34 segments" in shown(composer)
+    assert "34 segments, about 9" in shown(composer)
     buttons(composer)["Show how book.epub is read"].click()
     assert "60,000 tokens" in shown(composer) and "about 5 s left" not in shown(composer)
     assert "Read 100 of 600" in shown(composer)
