@@ -15,7 +15,7 @@ from app.store.conversations import ConversationStore
 from app.store.errors import NotFoundError
 from engine.cancel import CancelToken
 from engine.engine import Engine
-from engine.errors import Cancelled, OctavoError
+from engine.errors import Cancelled, OctavoError, sentence_of
 from engine.events import CacheChanged, GenerationEvent, PrefillProgress
 from engine.guard import GuardAction
 from ui.engine_signals import EngineSignals
@@ -107,9 +107,11 @@ class DocumentWork:
         except Cancelled:
             self._wanted = ahead
             raise
-        except OctavoError as error:
+        except Exception as error:
+            self._tell(ahead.conversation_id, ReadAheadProgress(0, 0, error=sentence_of(error)))
+            if not isinstance(error, OctavoError):
+                raise
             log.info("Documents were not read ahead: %s", error)
-            self._tell(ahead.conversation_id, ReadAheadProgress(0, 0, error=str(error)))
 
     def _context(self, ahead: DocumentsAhead) -> ConversationContext | None:
         """Return what the next message stands behind and its documents; None where they are gone or sent."""

@@ -9,7 +9,7 @@ from app.model_speeds import ModelSpeeds
 from app.reading_speed import ReadingSpeed
 from engine.cancel import CancelToken
 from engine.engine import Engine
-from engine.errors import OctavoError
+from engine.errors import Cancelled, OctavoError
 from engine.kv.precision import KVSpec
 from ui.engine_signals import EngineSignals
 
@@ -55,9 +55,12 @@ class SpeedWork:
         Raises:
             Cancelled: something else comes first; it is due still.
         """
+        self._is_due = False
         try:
             self._speeds.measure(self._wanted_kv(), cancel)
+        except Cancelled:
+            self._is_due = True
+            raise
         except OctavoError as error:
             log.info("The speed of the model was not measured: %s", error)
-        self._is_due = False
         self.learn()

@@ -126,6 +126,15 @@ def test_what_does_not_fit_is_told_and_not_tried_again(bench: Bench) -> None:
     assert not bench.work.is_due
 
 
+def test_what_fails_unexpectedly_is_told_and_not_tried_again(bench: Bench) -> None:
+    bench.engine.error = RuntimeError("a fault")
+    bench.work.want(bench.ahead((bench.first, DocumentWay.WHOLE)))
+    with pytest.raises(RuntimeError):
+        bench.read()
+    assert bench.progress()[-1].error
+    assert not bench.work.is_due
+
+
 def test_nothing_is_read_of_a_document_that_was_taken_away_or_of_a_conversation_that_is_gone(
     bench: Bench,
 ) -> None:

@@ -87,6 +87,14 @@ def test_what_cannot_be_measured_for_want_of_memory_is_not_tried_again(bench: Be
     assert not bench.work.is_due
 
 
+def test_what_fails_unexpectedly_is_not_tried_again_and_again(bench: Bench) -> None:
+    bench.work.loaded()
+    bench.speeds.error = RuntimeError("a fault")
+    with pytest.raises(RuntimeError):
+        bench.work.measure(CancelToken())
+    assert not bench.work.is_due
+
+
 def test_without_a_model_there_is_nothing_to_measure(bench: Bench) -> None:
     bench.engine.loaded = None
     bench.work.loaded()
