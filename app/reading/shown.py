@@ -99,22 +99,37 @@ class Evidence:
         passages: its sources, as they are stored.
         coverages: what was read for its question, document by document.
         is_running: whether that is still being done.
+        num_known: how many segments had been read when it was answered; None where it was not, or not to its
+            end. More may have been read since, for another answer.
     """
 
     passages: tuple[ShownPassage, ...] = ()
     coverages: tuple[Coverage, ...] = ()
     is_running: bool = False
+    num_known: int | None = None
 
     @property
     def in_segments(self) -> tuple[Coverage, ...]:
-        """What was read in segments, document by document."""
-        return tuple(each for each in self.coverages if each.reading.way is DocumentWay.SEGMENTS)
+        """What was read in segments, document by document; nothing where that was for another answer only."""
+        segmented = (each for each in self.coverages if each.reading.way is DocumentWay.SEGMENTS)
+        return () if self.num_known == 0 else tuple(segmented)
+
+    @property
+    def num_read_since(self) -> int:
+        """How many segments have been read since the question was answered this way."""
+        num_read = sum(each.num_read for each in self.in_segments)
+        return 0 if self.num_known is None else max(0, num_read - self.num_known)
 
     @property
     def found_nothing(self) -> tuple[str, ...]:
         """The titles of the documents that were looked up and have nothing that fits the question."""
         looked_up = (each for each in self.coverages if each.reading.way is DocumentWay.LOOK_UP)
-        return tuple(each.title for each in looked_up if each.reading.is_done and not each.segments)
+        known = {each.source.attachment_id for each in self.passages if each.source.number}
+        return tuple(
+            each.title
+            for each in looked_up
+            if each.reading.is_done and not each.segments and each.reading.attachment_id not in known
+        )
 
     @property
     def uncited_notes(self) -> tuple[ShownPassage, ...]:
@@ -151,6 +166,7 @@ def evidence_of(
     documents: Mapping[int, DocumentText],
     *,
     is_running: bool = False,
+    num_known: int | None = None,
 ) -> Evidence:
     """Return what is shown under an answer; what belongs to documents that are gone is left out.
 
@@ -159,6 +175,7 @@ def evidence_of(
         readings: of its question, each with its segments.
         documents: by the ids of their attachments.
         is_running: whether segments are being read.
+        num_known: how many segments the answer was written from, see `Evidence`.
     """
     passages = (
         _shown_passage(each, documents[each.attachment_id])
@@ -170,7 +187,7 @@ def evidence_of(
         for reading, segments in readings
         if reading.attachment_id in documents
     )
-    return Evidence(tuple(passages), tuple(coverages), is_running)
+    return Evidence(tuple(passages), tuple(coverages), is_running, num_known)
 
 
 def first_words(text: str, start: int, stop: int) -> str:

@@ -41,11 +41,15 @@ class EvidencePanel(QWidget):
         self._sources = QVBoxLayout()
         self._sources.setSpacing(2)
         self._coverages = QVBoxLayout()
+        self._since = plain_label(wraps=True)
+        self._since.setProperty("kind", "muted")
+        self._since.setContentsMargins(8, 0, 0, 2)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 6, 0, 2)
         column.setSpacing(2)
         column.addLayout(self._sources)
         column.addLayout(self._coverages)
+        column.addWidget(self._since)
         self.are_actions_enabled = True
         self.hide()
 
@@ -144,6 +148,10 @@ class EvidencePanel(QWidget):
             row.show_coverage(
                 coverage, names_document=len(segmented) > 1, is_running=self._evidence.is_running
             )
+        since = self._evidence.num_read_since
+        was = "was" if since == 1 else "were"
+        self._since.setText(f"This answer does not know {since:,} of them, which {was} read later.")
+        self._since.setVisible(since > 0)
 
     def _new_row(self) -> CoverageRow:
         row = CoverageRow()

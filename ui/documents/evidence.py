@@ -23,6 +23,7 @@ class _Basis:
     sources: tuple[Source, ...]
     readings: tuple[Reading, ...]
     is_running: bool
+    num_known: int | None
 
 
 class AnswerEvidence(QObject):
@@ -75,7 +76,8 @@ class AnswerEvidence(QObject):
             of_question = tuple(each for each in readings if each.message_id == message.parent_id)
             if message.role is Role.ASSISTANT and (message.sources or of_question):
                 is_running = message.state is MessageState.STREAMING
-                found.append((message, _Basis(message.sources, of_question, is_running)))
+                num_known = message.stats.segments if message.stats is not None else None
+                found.append((message, _Basis(message.sources, of_question, is_running, num_known)))
         return found
 
     def _evidence(self, basis: _Basis, attachments: dict[int, Attachment]) -> Evidence:
@@ -83,7 +85,9 @@ class AnswerEvidence(QObject):
         named |= {each.attachment_id for each in basis.readings}
         documents = {key: self._document(attachments[key]) for key in named if key in attachments}
         segments = [(each, self._store.reading_segments(each.id)) for each in basis.readings]
-        return evidence_of(basis.sources, segments, documents, is_running=basis.is_running)
+        return evidence_of(
+            basis.sources, segments, documents, is_running=basis.is_running, num_known=basis.num_known
+        )
 
     def _document(self, attachment: Attachment) -> DocumentText:
         """Return a document with its places, which are found once."""

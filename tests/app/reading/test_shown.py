@@ -70,3 +70,21 @@ def test_first_words_leave_out_headings_that_the_place_names() -> None:
     text = "# Birds\n\n## Owls\n\nOwls hunt.\n\n## Larks"
     assert first_words(text, 0, len(text)) == "Owls hunt. ## Larks"
     assert first_words(text, text.index("## Larks"), len(text)) == "Larks"
+
+
+def test_an_answer_knows_only_what_had_been_read_when_it_was_written() -> None:
+    segments = [
+        ReadSegment(0, OWLS, SegmentState.READ, "Owls hunt."),
+        ReadSegment(OWLS, 9, SegmentState.READ),
+    ]
+    readings = [(reading("[1] Owls hunt."), segments)]
+    known = [evidence_of([], readings, {7: DOCUMENT}, num_known=number) for number in (0, 1, 2, None)]
+    assert [each.num_read_since for each in known] == [0, 1, 0, 0]
+    assert [len(each.in_segments) for each in known] == [0, 1, 1, 1]
+
+
+def test_nothing_was_found_only_for_an_answer_that_has_nothing_of_the_document() -> None:
+    looked_up = Reading(3, 1, 7, DocumentWay.LOOK_UP, "A model", "Nothing was found.", 0, 0, 0)
+    noted = Source(1, 7, OWLS, LARKS, SourceKind.NOTED, is_cited=True)
+    assert evidence_of([], [(looked_up, [])], {7: DOCUMENT}).found_nothing == ("birds.pdf",)
+    assert evidence_of([noted], [(looked_up, [])], {7: DOCUMENT}).found_nothing == ()

@@ -141,6 +141,14 @@ def test_an_answer_from_a_part_says_so_and_the_rest_can_be_read(panel: EvidenceP
     assert named_button(panel, "Answer from what was read") is None
 
 
+def test_a_former_answer_says_what_was_read_after_it(panel: EvidencePanel) -> None:
+    read = coverage("[1] Owls hunt.", SEGMENTS[:2])
+    show(panel, Evidence((), (read,), num_known=1))
+    assert "This answer does not know 1 of them, which was read later." in words(panel)
+    show(panel, Evidence((), (read,), num_known=2))
+    assert words(panel) == "Read 2 of 2 segments."
+
+
 def test_what_was_read_whole_offers_nothing_more(panel: EvidencePanel) -> None:
     show(panel, Evidence((), (coverage("[1] Owls hunt.", SEGMENTS[:2]),)))
     assert words(panel) == "Read 2 of 2 segments."
