@@ -16,6 +16,8 @@ LEAST_FILL = 0.5
 """A segment that is at least this full ends before a piece that does not fit, not in the middle of it."""
 _MOST_CHARACTERS = 64
 """A stretch of so many characters for each token of a segment is too long: it need not be counted."""
+_LONGEST_WORD = 100
+"""Letters without a space are looked through so far for a place to cut them at."""
 
 _BLANK_LINES = re.compile(r"(?:\n[ \t]*)+\n")
 _LINES = re.compile(r"\n")
@@ -92,7 +94,7 @@ def split_text(
     waiting = [(0, len(text), 0)]
     while waiting:
         start, stop, depth = waiting.pop()
-        if splitting.add(start, stop, depth):
+        if splitting.add(start, stop):
             continue
         if splitting.ends_before(start, stop, depth):
             splitting.end()
@@ -126,12 +128,12 @@ class _Splitting:
         self._start = 0
         self._num_tokens = 0
 
-    def add(self, start: int, stop: int, depth: int) -> bool:
+    def add(self, start: int, stop: int) -> bool:
         """Take a piece where there is room for it; return whether there was.
 
         A single character is always taken, however many tokens it is.
         """
-        if stop - start > _MOST_CHARACTERS * self._most_tokens and depth < 2:
+        if self._is_too_long(start, stop):
             return False
         num_tokens = self._count_tokens(self._text[start:stop])
         if not self._ends:
@@ -155,7 +157,7 @@ class _Splitting:
     def _middle(self, start: int, stop: int) -> int:
         """Return where to halve a piece without spaces: between words of other letters where it has some."""
         middle = (start + stop) // 2
-        for distance in range((stop - start) // 2 - 1):
+        for distance in range(min((stop - start) // 2 - 1, _LONGEST_WORD)):
             for at in (middle - distance, middle + distance):
                 if not _IN_WORD.match(self._text, at - 1):
                     return at
@@ -197,7 +199,12 @@ class _Splitting:
             first = self._text.index(words[0], start)
             self.segments.append((first, first + len(words)))
 
+    def _is_too_long(self, start: int, stop: int) -> bool:
+        return stop - start > _MOST_CHARACTERS * self._most_tokens
+
     def _fits_alone(self, start: int, stop: int) -> bool:
+        if self._is_too_long(start, stop):
+            return False
         num_tokens = self._count_tokens(self._text[start:stop].strip())
         return self._head_tokens(start) + num_tokens <= self._most_tokens
 

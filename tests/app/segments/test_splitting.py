@@ -170,3 +170,21 @@ def test_a_word_of_other_letters_within_chinese_is_not_cut() -> None:
     text = "猫头鹰" * 5 + "Bundesverfassungsgericht" + "猫头鹰" * 5
     segments = split_text(text, 30, characters)
     assert sum("Bundesverfassungsgericht" in segment for segment in segments) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "most_times"),
+    [(SENTENCE * 8000, 4), ("owl " * 100_000, 4), (f"{PARAGRAPH}\n\n" * 2000, 4), ("x" * 400_000, 16)],
+)
+def test_a_long_text_is_counted_a_few_times_however_little_there_is_to_cut_at(
+    text: str, most_times: int
+) -> None:
+    counted = 0
+
+    def count(part: str) -> int:
+        nonlocal counted
+        counted += len(part)
+        return len(part) // 4 + 1
+
+    assert len(split_text(text, 1000, count)) > 90
+    assert counted <= most_times * len(text)
