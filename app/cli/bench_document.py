@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from app.cli.document_bench_report import ANSWER_COLUMNS, answer_rows, report
+from app.cli.document_bench_report import report
 from app.cli.output_file import OUTPUT_FILE, require_apart, require_writable
 from app.cli.status_line import StatusLine
-from app.csv_file import csv_content
-from app.document_bench.figures import BenchWay, DocumentBench
+from app.document_bench.answers import AnswerFile
+from app.document_bench.figures import BenchWay, DocumentBench, DocumentBenchPlan
 from app.kv_config import LEAST_CONTEXT, MOST_CONTEXT
 from app.memory_csv import memory_csv
 from app.models.library import ModelLibrary
@@ -50,7 +50,12 @@ class Ways(WaysParamType):
 @click.option(
     "--tokens", type=click.IntRange(1000), default=60_000, show_default=True, help="Length of the handbook."
 )
-@click.option("--facts", type=click.IntRange(1), default=40, show_default=True, help="Facts to ask for.")
+@click.option("--facts", type=click.IntRange(1), default=40, show_default=True, help="Facts to plant.")
+@click.option(
+    "--ask",
+    type=click.IntRange(1),
+    help="How many of the facts to ask for, evenly spread.  [default: all]",
+)
 @click.option(
     "--context",
     type=click.IntRange(LEAST_CONTEXT, MOST_CONTEXT),
@@ -62,7 +67,10 @@ class Ways(WaysParamType):
     type=OUTPUT_FILE,
     default="octavo-document.csv",
     show_default=True,
-    help="Every answer, as CSV.",
+    help="Every answer, as CSV, written after each.",
+)
+@click.option(
+    "--continue", "goes_on", is_flag=True, help="Ask only what has no answer yet in the file of --csv."
 )
 @click.option(
     "--memory-csv",
@@ -84,8 +92,10 @@ def document(
     ways: tuple[BenchWay, ...],
     tokens: int,
     facts: int,
+    ask: int | None,
     context: int | None,
     csv_file: Path,
+    goes_on: bool,
     memory_file: Path,
     picture: Path,
 ) -> None:
@@ -94,37 +104,33 @@ def document(
     The document is a handbook that is made for this, the same one each time, with numbers, names, dates and
     nested clauses planted in it, and wrong answers near them. Every second question uses other words than the
     document. `truncated` reads as much of its beginning as fits. In segments it takes hours on a small
-    computer: ask for fewer facts, and leave the computer alone meanwhile.
+    computer: ask for fewer facts, go on with `--continue` where it was stopped, and leave the computer alone
+    meanwhile.
     """
     files = {"--csv": csv_file, "--memory-csv": memory_file, "--picture": picture}
     require_apart(files)
     for option, file in files.items():
         require_writable(file, option)
     installed = ModelLibrary(AppPaths.from_environment()).named_or_default(model)
-    click.echo(f"{installed.title}: {facts} facts in {tokens:,} tokens\n")
-    result = _run(installed.path, tokens, facts, ways, context)
+    run = f"{installed.title}: {facts} facts in {tokens:,} tokens"
+    click.echo(f"{run}\n")
+    answers = AnswerFile(csv_file, run if context is None else f"{run}, context {context:,}", goes_on=goes_on)
+    result = _run(installed.path, DocumentBenchPlan(tokens, facts, ways, context, ask), answers)
     try:
         click.echo(report(result))
     finally:  # a reader that went away costs the report, not the files
-        write_files(
-            {
-                csv_file: lambda: csv_content(answer_rows(result), ANSWER_COLUMNS),
-                memory_file: lambda: memory_csv(result.samples),
-                picture: lambda: _drawn(result),
-            }
-        )
+        answers.write()
+        write_files({memory_file: lambda: memory_csv(result.samples), picture: lambda: _drawn(result)})
     click.echo(f"\nWritten: {csv_file}, {memory_file}, {picture}")
 
 
-def _run(
-    model: Path, tokens: int, facts: int, ways: tuple[BenchWay, ...], context: int | None
-) -> DocumentBench:
+def _run(model: Path, plan: DocumentBenchPlan, answers: AnswerFile) -> DocumentBench:
     # Nothing may import MLX before the backend is prepared.
     from engine.backend import start_backend
 
     start_backend()
 
-    from app.document_bench.bench import DocumentBenchPlan, bench_document
+    from app.document_bench.bench import bench_document
 
     line = StatusLine()
 
@@ -132,7 +138,7 @@ def _run(
         line.write(f"{way.value}: question {number} of {total}")
 
     try:
-        return bench_document(model, DocumentBenchPlan(tokens, facts, ways, context), show)
+        return bench_document(model, plan, show, answers.add, answers.earlier)
     finally:
         line.end()
 

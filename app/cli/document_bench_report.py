@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from app.document_bench.facts import FactKind
-from app.document_bench.figures import AskedFact, BenchWay, DocumentBench, WayRun
+from app.document_bench.figures import BenchWay, DocumentBench, WayRun
 from engine.wording import format_nbytes
 
-ANSWER_COLUMNS = (
-    "way",
-    "kind",
-    "question",
-    "right",
-    "answer",
-    "is_found",
-    "is_read",
-    "is_cited",
-    "seconds",
-    "read_tokens",
-    "written_tokens",
-)
-"""The columns of `answer_rows`."""
 _KINDS = {
     FactKind.NUMBER: "numbers",
     FactKind.NAME: "names",
@@ -44,8 +29,8 @@ _COLUMNS = (
 def report(result: DocumentBench) -> str:
     """Return the tables: how much each way finds and takes, and how much of each kind."""
     lines = [
-        f"A handbook of {result.num_tokens:,} tokens, a context of {result.limit_tokens:,}, KV cache "
-        f"{result.kv}",
+        f"A handbook of {result.num_tokens:,} tokens with {result.num_facts} facts, "
+        f"{_asked_words(result)} asked for; a context of {result.limit_tokens:,}, KV cache {result.kv}",
         f"{result.setup}; {result.versions}",
         "",
         f"{'way':<11}" + "".join(f"{name:>{width}}" for name, width in _COLUMNS),
@@ -59,6 +44,12 @@ def report(result: DocumentBench) -> str:
         "what the answer was written from. cited: the answer cites it. later: the median of the others.",
     ]
     return "\n".join(lines)
+
+
+def _asked_words(result: DocumentBench) -> str:
+    """Return how many facts were asked for."""
+    most = max((len(run.asked) for run in result.runs), default=0)
+    return "all of them" if most == result.num_facts else f"{most} of them"
 
 
 def _row(run: WayRun) -> str:
@@ -93,24 +84,3 @@ def _refusals(result: DocumentBench) -> Iterator[str]:
         if run.refusal:
             yield ""
             yield f"{run.way.value}: {run.refusal}"
-
-
-def answer_rows(result: DocumentBench) -> list[Mapping[str, Any]]:
-    """Return a row for each question, for a CSV file."""
-    return [_answer_row(run.way, one) for run in result.runs for one in run.asked]
-
-
-def _answer_row(way: BenchWay, one: AskedFact) -> Mapping[str, Any]:
-    return {
-        "way": way.value,
-        "kind": one.fact.kind.value,
-        "question": one.fact.question,
-        "right": one.fact.answer,
-        "answer": one.text,
-        "is_found": one.is_found,
-        "is_read": one.is_read,
-        "is_cited": one.is_cited,
-        "seconds": round(one.seconds, 2),
-        "read_tokens": one.read_tokens,
-        "written_tokens": one.written_tokens,
-    }

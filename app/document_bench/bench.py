@@ -10,13 +10,12 @@ import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from app.chat import ChatService, ReplyEnded, ReplySettings
 from app.document_bench.counting import CountingEngine
 from app.document_bench.facts import PlantedFact
-from app.document_bench.figures import AskedFact, BenchWay, DocumentBench, WayRun
+from app.document_bench.figures import AskedFact, BenchWay, DocumentBench, DocumentBenchPlan, WayRun
 from app.document_bench.handbook import handbook
 from app.documents.document import Document
 from app.documents.ways import DocumentWay
@@ -53,27 +52,20 @@ _DOCUMENT_WAYS = {
 
 OnQuestion = Callable[[BenchWay, int, int], None]
 """Told the way, the number of a question, from 1, and how many there are."""
+OnAnswer = Callable[[BenchWay, AskedFact], None]
+"""Told the way, and each answer once it has been written."""
+EarlierAnswer = Callable[[BenchWay, PlantedFact], AskedFact | None]
+"""Returns the answer of an earlier run, None where that has none."""
 
 
-@dataclass(frozen=True)
-class DocumentBenchPlan:
-    """What is done.
-
-    Attributes:
-        num_tokens: of the handbook, about.
-        num_facts: how many facts are planted and asked for.
-        ways: how it is read, one after the other.
-        max_context: tokens of the context, None for what the model and the memory give.
-    """
-
-    num_tokens: int
-    num_facts: int
-    ways: tuple[BenchWay, ...]
-    max_context: int | None = None
-
-
-def bench_document(model: Path, plan: DocumentBenchPlan, on_question: OnQuestion) -> DocumentBench:
-    """Ask for all facts by each way.
+def bench_document(
+    model: Path,
+    plan: DocumentBenchPlan,
+    on_question: OnQuestion,
+    on_answer: OnAnswer = lambda way, asked: None,
+    earlier: EarlierAnswer = lambda way, fact: None,
+) -> DocumentBench:
+    """Ask for facts by each way; what an earlier run has answered is not asked again.
 
     Raises:
         OctavoError: the model cannot be loaded, or the handbook has no room for so many facts.
@@ -92,7 +84,7 @@ def bench_document(model: Path, plan: DocumentBenchPlan, on_question: OnQuestion
                 on_progress=lambda progress: None,
             )
             with contextlib.closing(ConversationStore.open(folder / "conversations.db")) as store:
-                return _Bench(engine, backend, store, plan, on_question).run()
+                return _Bench(engine, backend, store, plan, on_question, on_answer, earlier).run()
         finally:
             engine.unload()
             prefixes.close()
@@ -108,12 +100,16 @@ class _Bench:
         store: ConversationStore,
         plan: DocumentBenchPlan,
         on_question: OnQuestion,
+        on_answer: OnAnswer,
+        earlier: EarlierAnswer,
     ) -> None:
         assert engine.loaded is not None
         self._engine = engine
         self._store = store
         self._plan = plan
         self._on_question = on_question
+        self._on_answer = on_answer
+        self._earlier = earlier
         self._setup = setup_words(backend, engine.loaded.plan.dequantize)
         self._count = engine.loaded.counter.count
         self._handbook = handbook(plan.num_tokens, plan.num_facts, self._count)
@@ -124,6 +120,7 @@ class _Bench:
         """Ask by each way."""
         return DocumentBench(
             self._count(self._handbook.text),
+            len(self._handbook.facts),
             self._limit_tokens(),
             str(DEFAULT_KV),
             self._setup,
@@ -152,15 +149,20 @@ class _Bench:
         if way is BenchWay.TRUNCATED:
             text = beginning(text, self._limit_tokens() - ANSWER_TOKENS - MARGIN_TOKENS, self._count)
         asked: list[AskedFact] = []
-        with _watched(self._engine) as samples:
-            for number, fact in enumerate(self._handbook.facts, 1):
-                self._on_question(way, number, len(self._handbook.facts))
+        samples: list[MemorySample] = []
+        facts = spread(self._handbook.facts, self._plan.num_asked)
+        for number, fact in enumerate(facts, 1):
+            answered = self._earlier(way, fact)
+            if answered is None:
+                self._on_question(way, number, len(facts))
                 try:
-                    asked.append(self._ask(way, text, fact))
+                    answered = self._ask(way, text, fact, samples)
                 except AdmissionError as error:
                     refusal = str(error)
                     break
-            self._hold(None)
+                self._on_answer(way, answered)
+            asked.append(answered)
+        self._hold(None)
         return WayRun(way, tuple(asked), tuple(samples), refusal)
 
     def _hold(self, conversation_id: int | None) -> None:
@@ -169,8 +171,8 @@ class _Bench:
             self._engine.forget(self._held_id)
         self._held_id = conversation_id
 
-    def _ask(self, way: BenchWay, text: str, fact: PlantedFact) -> AskedFact:
-        """Ask for a fact in a conversation of its own."""
+    def _ask(self, way: BenchWay, text: str, fact: PlantedFact, samples: list[MemorySample]) -> AskedFact:
+        """Ask for a fact in a conversation of its own; add the samples of the memory meanwhile."""
         store, engine = self._store, self._engine
         conversation_id = store.create_conversation().id
         attached = store.add_attachment(
@@ -180,8 +182,10 @@ class _Bench:
         store.change_context(conversation_id, ContextChange((chosen,)))
         asked = store.add_user_message(conversation_id, None, fact.question, [attached.id])
         before, started_s = (engine.read_tokens, engine.written_tokens), time.perf_counter()
-        answer = self._answer(conversation_id, asked.id)
+        with _watched(engine) as watched:
+            answer = self._answer(conversation_id, asked.id)
         seconds = time.perf_counter() - started_s
+        samples.extend(watched)
         self._hold(conversation_id)
         is_whole = _DOCUMENT_WAYS[way] is DocumentWay.WHOLE
         return AskedFact(
@@ -193,6 +197,8 @@ class _Bench:
             seconds,
             engine.read_tokens - before[0],
             engine.written_tokens - before[1],
+            max(sample.engine.kv.total for sample in watched),
+            max(max(sample.active_nbytes, sample.peak_nbytes) for sample in watched),
         )
 
     def _answer(self, conversation_id: int, question_id: int) -> Message:
@@ -211,6 +217,12 @@ def beginning(text: str, most_tokens: int, count_tokens: Callable[[str], int]) -
             break
         taken += 1
     return "\n\n".join(paragraphs[:taken])
+
+
+def spread(facts: Sequence[PlantedFact], count: int | None) -> Sequence[PlantedFact]:
+    """Return so many of some facts, evenly spread over them; None for all."""
+    most = min(count or len(facts), len(facts))
+    return [facts[(2 * number + 1) * len(facts) // (2 * most)] for number in range(most)]
 
 
 def _has_source(answer: Message, fact: PlantedFact, *, is_cited: bool) -> bool:

@@ -22,6 +22,25 @@ class BenchWay(enum.Enum):
 
 
 @dataclass(frozen=True)
+class DocumentBenchPlan:
+    """What is done.
+
+    Attributes:
+        num_tokens: of the handbook, about.
+        num_facts: how many facts are planted.
+        ways: how it is read, one after the other.
+        max_context: tokens of the context, None for what the model and the memory give.
+        num_asked: how many of the facts are asked for, evenly spread over the text; None for all.
+    """
+
+    num_tokens: int
+    num_facts: int
+    ways: tuple[BenchWay, ...]
+    max_context: int | None = None
+    num_asked: int | None = None
+
+
+@dataclass(frozen=True)
 class AskedFact:
     """A fact, and what was answered.
 
@@ -35,6 +54,8 @@ class AskedFact:
         seconds: from the question to the end of the answer.
         read_tokens: tokens that were read for it, those of segments included.
         written_tokens: tokens that were written, those of notes included.
+        peak_kv_nbytes: the most bytes of keys and values at once meanwhile.
+        peak_mlx_nbytes: the most bytes that MLX's arrays took at once.
     """
 
     fact: PlantedFact
@@ -45,16 +66,18 @@ class AskedFact:
     seconds: float
     read_tokens: int
     written_tokens: int
+    peak_kv_nbytes: int
+    peak_mlx_nbytes: int
 
 
 @dataclass(frozen=True)
 class WayRun:
-    """All facts asked for, by one way.
+    """Facts asked for, by one way.
 
     Attributes:
         way: which one.
         asked: the facts, in the order in which they were asked for.
-        samples: memory meanwhile, in order; at least one.
+        samples: memory meanwhile, in order; nothing of questions that were asked in an earlier run.
         refusal: why the document cannot be read in this way, else empty.
     """
 
@@ -96,12 +119,12 @@ class WayRun:
     @property
     def peak_kv_nbytes(self) -> int:
         """The most bytes of keys and values at once."""
-        return max(sample.engine.kv.total for sample in self.samples)
+        return max(one.peak_kv_nbytes for one in self.asked)
 
     @property
     def peak_mlx_nbytes(self) -> int:
         """The most bytes that MLX's arrays took at once."""
-        return max(max(sample.active_nbytes, sample.peak_nbytes) for sample in self.samples)
+        return max(one.peak_mlx_nbytes for one in self.asked)
 
 
 @dataclass(frozen=True)
@@ -110,6 +133,7 @@ class DocumentBench:
 
     Attributes:
         num_tokens: of the handbook.
+        num_facts: that are planted in it.
         limit_tokens: of the context.
         kv: precision of the KV cache.
         setup: what it ran on.
@@ -118,6 +142,7 @@ class DocumentBench:
     """
 
     num_tokens: int
+    num_facts: int
     limit_tokens: int
     kv: str
     setup: str

@@ -25,7 +25,7 @@ def draw(result: DocumentBench, file: Path | BinaryIO) -> None:
     figure = Figure(figsize=SIZE_INCHES, dpi=110, layout="constrained")
     FigureCanvasAgg(figure)
     above, below = figure.subplots(2, 1, sharex=True)
-    for run in result.runs:
+    for run in filter(lambda run: run.samples, result.runs):
         seconds = [sample.time_s - run.samples[0].time_s for sample in run.samples]
         colour, label = _COLOURS[run.way], run.way.value
         kv = [sample.engine.kv.total / _MB for sample in run.samples]

@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from app.cli.bench import bench
-from app.cli.document_bench_report import answer_rows, report
+from app.cli.document_bench_report import report
+from app.document_bench.answers import AnswerFile
 from app.document_bench.facts import FactKind, PlantedFact
-from app.document_bench.figures import AskedFact, BenchWay, DocumentBench, WayRun
+from app.document_bench.figures import AskedFact, BenchWay, DocumentBench, DocumentBenchPlan, WayRun
 from app.models.starter import STARTER_FILE
 from engine.errors import OctavoError
 from engine.memory import PressureLevel
@@ -20,11 +21,12 @@ NAME = PlantedFact(FactKind.NAME, "Who?", "Miriam Okafor", (), 30, 40)
 
 
 def asked(fact: PlantedFact, seconds: float, *, is_found: bool = True) -> AskedFact:
-    return AskedFact(fact, "4350 [1]", is_found, True, False, seconds, 1000, 20)
+    return AskedFact(fact, "4350 [1]", is_found, True, False, seconds, 1000, 20, 5_000_000, 6_000_000)
 
 
 RESULT = DocumentBench(
     num_tokens=60_012,
+    num_facts=40,
     limit_tokens=8192,
     kv="8",
     setup="CPU",
@@ -47,13 +49,8 @@ def test_each_way_has_what_it_found_and_took_and_refusals_are_told() -> None:
     kinds = [line for line in lines if line.startswith("look-up")][1]
     assert kinds.split() == ["look-up", "2/2", "0/1", "0/0", "0/0"]
     assert "whole: The document does not fit." in lines
-    assert "60,012 tokens, a context of 8,192" in lines[0]
-
-
-def test_every_answer_is_a_row() -> None:
-    rows = answer_rows(RESULT)
-    assert [row["question"] for row in rows] == ["How many?", "Who?", "How many?"]
-    assert rows[0]["way"] == "look-up" and rows[0]["right"] == "4,350" and rows[1]["is_found"] is False
+    assert "60,012 tokens with 40 facts, 3 of them asked for; a context of 8,192" in lines[0]
+    assert "5.0 MB" in row and "6.0 MB" in row
 
 
 @pytest.fixture
@@ -69,16 +66,23 @@ def folder(octavo_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 def test_the_bench_is_asked_for_ways_facts_and_tokens_and_writes_its_files(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans: list[tuple[object, ...]] = []
-    monkeypatch.setattr("app.cli.bench_document._run", lambda model, *plan: plans.append(plan) or RESULT)
+    plans: list[DocumentBenchPlan] = []
+
+    def run_of_three(model: Path, plan: DocumentBenchPlan, answers: AnswerFile) -> DocumentBench:
+        plans.append(plan)
+        for one in RESULT.runs[1].asked:
+            answers.add(BenchWay.LOOK_UP, one)
+        return RESULT
+
+    monkeypatch.setattr("app.cli.bench_document._run", run_of_three)
     run = CliRunner().invoke(
         bench, ["document", "--ways", "look-up, segments", "--facts", "3", "--tokens", "5000"]
     )
     assert run.exit_code == 0 and "look-up" in run.stdout
-    CliRunner().invoke(bench, ["document"])
+    CliRunner().invoke(bench, ["document", "--ask", "8"])
     assert plans == [
-        (5000, 3, (BenchWay.LOOK_UP, BenchWay.SEGMENTS), None),
-        (60_000, 40, tuple(BenchWay), None),
+        DocumentBenchPlan(5000, 3, (BenchWay.LOOK_UP, BenchWay.SEGMENTS)),
+        DocumentBenchPlan(60_000, 40, tuple(BenchWay), num_asked=8),
     ]
     with (folder / "octavo-document.csv").open(encoding="utf-8", newline="") as lines:
         assert len(list(csv.DictReader(lines))) == 3
@@ -95,8 +99,8 @@ def test_unknown_ways_and_files_of_the_same_name_are_refused(folder: Path, optio
 def test_a_bench_in_which_nothing_could_be_asked_is_told_and_written_all_the_same(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused = DocumentBench(60_012, 8192, "8", "CPU", "mlx 0", RESULT.runs[:1])
+    refused = DocumentBench(60_012, 40, 8192, "8", "CPU", "mlx 0", RESULT.runs[:1])
     monkeypatch.setattr("app.cli.bench_document._run", lambda *_: refused)
     run = CliRunner().invoke(bench, ["document", "--ways", "whole"])
     assert "does not fit" in run.stdout and not isinstance(run.exception, OctavoError)
-    assert (folder / "octavo-document.csv").read_bytes().startswith(b"way,kind,")
+    assert (folder / "octavo-document.csv").read_bytes().startswith(b"run,way,kind,")

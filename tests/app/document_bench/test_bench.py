@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.document_bench.bench import DocumentBenchPlan, beginning, bench_document
-from app.document_bench.figures import BenchWay
+from app.document_bench.bench import beginning, bench_document, spread
+from app.document_bench.facts import FactKind, PlantedFact
+from app.document_bench.figures import AskedFact, BenchWay, DocumentBenchPlan
 from engine.backend import Backend
 from tests.engine.small_engine import write_small_model
 
@@ -41,6 +42,29 @@ def test_each_way_is_asked_for_all_facts_and_what_does_not_fit_is_refused(
     assert runs[BenchWay.SEGMENTS].asked[0].read_tokens >= result.num_tokens  # random weights note something
     assert runs[BenchWay.LOOK_UP].read_tokens < result.num_tokens
     assert runs[BenchWay.LOOK_UP].num_read == 2  # what is looked at does not depend on the weights
+
+
+@pytest.mark.slow
+def test_a_bench_that_goes_on_asks_only_what_has_no_answer(path: Path, backend: Backend) -> None:
+    plan = DocumentBenchPlan(9000, 6, (BenchWay.LOOK_UP,), max_context=4000, num_asked=3)
+    answered: list[AskedFact] = []
+    bench_document(path, plan, lambda *question: None, lambda way, one: answered.append(one))
+    again: list[AskedFact] = []
+    result = bench_document(
+        path,
+        plan,
+        lambda *question: None,
+        lambda way, one: again.append(one),
+        lambda way, fact: next((one for one in answered[:2] if one.fact == fact), None),
+    )
+    assert len(answered) == 3 and [one.fact for one in again] == [answered[2].fact]
+    assert result.num_facts == 6 and result.runs[0].asked[:2] == tuple(answered[:2])
+
+
+def test_facts_that_are_asked_for_are_spread_evenly() -> None:
+    facts = [PlantedFact(FactKind.NUMBER, "", str(number), (), 0, 1) for number in range(40)]
+    assert [fact.answer for fact in spread(facts, 4)] == ["5", "15", "25", "35"]
+    assert spread(facts, None) == spread(facts, 99) == facts
 
 
 def test_of_a_text_that_is_cut_whole_paragraphs_of_its_beginning_are_left() -> None:
