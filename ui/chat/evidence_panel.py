@@ -111,6 +111,8 @@ class EvidencePanel(QWidget):
         self._add_fold(f"Looked at {_counted(looked_at, 'passage')}", looked_at)
         for document in evidence.found_nothing:
             self._add_words(f"Nothing that fits the question was found in “{document}”.")
+        if evidence.found_nothing and not evidence.passages:
+            self._add_words("The answer may be made up.")
         self._add_fold("What the answer read", evidence.of_kind(SourceKind.ATTENDED), sentence=_ATTENDED)
 
     @property

@@ -114,7 +114,10 @@ def test_a_look_up_that_found_nothing_is_said(panel: EvidencePanel) -> None:
     nothing = coverage("Nothing was found.", ())
     reading = dataclasses.replace(nothing.reading, way=DocumentWay.LOOK_UP)
     show(panel, Evidence((), (dataclasses.replace(nothing, reading=reading),)))
-    assert words(panel) == "Nothing that fits the question was found in “birds.pdf”."
+    assert words(panel).splitlines() == [
+        "Nothing that fits the question was found in “birds.pdf”.",
+        "The answer may be made up.",
+    ]
 
 
 def test_attention_is_folded_and_is_called_no_proof(panel: EvidencePanel) -> None:
