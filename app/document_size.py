@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_COUNTED_CHARS = 1_000_000
+COUNTED_CHARS = 1_000_000
 """A longer text is counted by stretches,"""
 _NUM_SAMPLES = 64
 """so many"""
-_SAMPLE_CHARS = 4096
+SAMPLE_CHARS = 4096
 """of so many characters."""
 _IDEOGRAPHS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _LETTERS = rf"[^\W{_IDEOGRAPHS}]+"
@@ -39,17 +39,17 @@ def num_words(text: str) -> int:
 
 def stretches(text: str) -> tuple[str, ...]:
     """Return what is counted of a text: all of it, of a long one some stretches from all of it."""
-    if len(text) <= _COUNTED_CHARS:
+    if len(text) <= COUNTED_CHARS:
         return (text,)
     apart = len(text) // _NUM_SAMPLES
-    return tuple(text[start : start + _SAMPLE_CHARS] for start in range(0, apart * _NUM_SAMPLES, apart))
+    return tuple(text[start : start + SAMPLE_CHARS] for start in range(0, apart * _NUM_SAMPLES, apart))
 
 
 def scaled(num_tokens: int, text: str) -> int:
     """Return about how many tokens a text has whose `stretches` have so many."""
-    if len(text) <= _COUNTED_CHARS:
+    if len(text) <= COUNTED_CHARS:
         return num_tokens
-    return num_tokens * len(text) // (_SAMPLE_CHARS * _NUM_SAMPLES)
+    return num_tokens * len(text) // (SAMPLE_CHARS * _NUM_SAMPLES)
 
 
 def about_tokens(text: str, count: Callable[[str], int]) -> int:

@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from app.document_prompt import placeholder_passage
+from app.document_size import COUNTED_CHARS, SAMPLE_CHARS
 from app.ledger.context import ConversationContext
 from app.ledger.records import ContextChange, ItemMark, attachment_key, message_key
 from app.ledger.trimming import TrimPlan
 from app.reply_settings import system_message
 from app.store.records import Attachment, Message, MessageState, Role
 from engine.context_usage import ContextUsage
+from engine.kv.page_map import SpanKind
 from engine.model import ChatMessage
 from engine.requests import LoadedModel
 from ui.document_counts import DocumentCounts
@@ -103,8 +105,9 @@ class ContextSize:
 class ContextCounts:
     """Counts the contexts that a conversation may have; what is known is not counted again.
 
-    Documents of the question that are read whole, or may be, are counted for themselves: such a text may be
-    long, and only their tokens decide whether they are read so.
+    Documents that are read whole are counted for themselves, and of long ones the contexts have a beginning
+    only: a text may have 50 MB, and is neither copied nor looked at again with every letter that is written.
+    Those of the question are left out, since their tokens decide whether they are read whole.
 
     Attributes:
         asked: what it was made for, whatever is written.
@@ -116,10 +119,11 @@ class ContextCounts:
         self.asked = asked
         whole = asked.with_question
         self.open_documents = _open_documents(whole)
-        self.context = _without(whole, self.open_documents)
+        self.context = _without(_with_beginnings(whole), self.open_documents)
         earlier = [each for each in self.open_documents if each not in asked.attachments]
-        self._history = _without(asked.context, earlier)
+        self._history = _without(_with_beginnings(asked.context), earlier)
         self._counts = counts
+        self._documents = whole.items.documents
         self._size: tuple[tuple[LoadedModel, str, ContextUsage | None], ContextSize] | None = None
         self._plans: dict[Hashable, TrimPlan | None] = {}
         self._known: dict[int, tuple[ConversationContext, Counted]] = {}
@@ -141,7 +145,7 @@ class ContextCounts:
         tokens = 0
         is_exact = True
         for piece in (piece for message in messages for piece in _pieces(message)):
-            counted = self._counts.text(piece.text)
+            counted = self._piece_tokens(piece)
             is_exact &= counted is not None
             tokens += len(piece.text) // _CHARACTERS_PER_TOKEN if counted is None else counted
         return Counted(tokens, is_exact)
@@ -183,12 +187,17 @@ class ContextCounts:
         """Return what is not held of a message; what left and is on disk comes back as it was."""
         back = {span.key: span.num_tokens for span in usage.released}
         pieces = [piece for piece in _pieces(message) if piece.key not in held and piece.text]
-        counts = [back.get(piece.key, self._counts.text(piece.text)) for piece in pieces]
+        counts = [back[piece.key] if piece.key in back else self._piece_tokens(piece) for piece in pieces]
         if None in counts:
             return ContextSize(None, True)
         is_about = not back.keys() >= {piece.key for piece in pieces}
         around = loaded.template.pair // 2 if is_about and message.key not in held else 0
         return ContextSize(sum(count or 0 for count in counts) + around, is_about)
+
+    def _piece_tokens(self, piece: _Piece) -> int | None:
+        if piece.is_document and piece.key in self._documents:
+            return self._counts.document(self._documents[piece.key])
+        return self._counts.text(piece.text)
 
     def plan(self, key: Hashable, make: Callable[[], TrimPlan | None]) -> TrimPlan | None:
         """Return the trim of the context that depends on `key`; made once, when all of it is counted."""
@@ -225,6 +234,7 @@ class _Piece:
 
     key: str
     text: str
+    is_document: bool = False
 
 
 def _open_documents(context: ConversationContext) -> tuple[Attachment, ...]:
@@ -237,6 +247,23 @@ def _open_documents(context: ConversationContext) -> tuple[Attachment, ...]:
         if context.ways.is_whole(key := attachment_key(each.id)) and context.ways.is_available(key)
     )
     return tuple({each.id: each for each in (*context.ways.undecided(), *own)}.values())
+
+
+def _with_beginnings(context: ConversationContext) -> ConversationContext:
+    """Return a context with the beginnings of its long documents."""
+    path = tuple(
+        replace(message, attachments=tuple(map(_beginning, message.attachments)))
+        if any(len(each.text) > COUNTED_CHARS for each in message.attachments)
+        else message
+        for message in context.path
+    )
+    return context if path == context.path else ConversationContext(path, context.rows)
+
+
+def _beginning(document: Attachment) -> Attachment:
+    if len(document.text) <= COUNTED_CHARS:
+        return document
+    return replace(document, text=document.text[:SAMPLE_CHARS])
 
 
 def _without(context: ConversationContext, documents: Sequence[Attachment]) -> ConversationContext:
@@ -257,7 +284,8 @@ def _pieces(message: ChatMessage) -> Iterator[_Piece]:
     for each in message.documents:
         if each.start > end:
             yield _Piece(each.key, message.content[end : each.start])
-        yield _Piece(each.key, message.content[each.start : each.stop])
+        is_document = each.kind is SpanKind.DOCUMENT
+        yield _Piece(each.key, message.content[each.start : each.stop], is_document)
         end = each.stop
     if message.key != message_key(_QUESTION_ID):
         yield _Piece(message.key, message.content[end:])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.document_prompt import document_text
-from app.document_size import scaled, stretches
+from app.document_size import COUNTED_CHARS, scaled, stretches
 from app.store.records import Attachment
 from engine.tokens import TokenCounter
 from ui.token_counts import TokenCounts
@@ -50,6 +50,8 @@ class DocumentCounts:
     def _stretches(self, key: _Text, attachment: Attachment) -> tuple[str, ...]:
         """Return what is counted of a document; kept while it is, since it takes a moment to write."""
         if key not in self._counted:
-            text = document_text(attachment.title, attachment.text)
+            text = attachment.text
+            if len(text) <= COUNTED_CHARS:  # beside a longer one, the words around it do not count
+                text = document_text(attachment.title, text)
             self._counted[key] = text, stretches(text)
         return self._counted[key][1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 from pytestqt.qtbot import QtBot
@@ -29,6 +29,7 @@ from tests.ui.conftest import WAIT_MS
 from ui.context_budget import ContextBudget
 from ui.context_counts import Asked
 from ui.context_use import ContextUse
+from ui.ledger_counts import LedgerCounts
 from ui.token_counts import TokenCounts
 
 LIMIT = 2048
@@ -166,26 +167,73 @@ def test_old_turns_make_room_to_read_a_document_whole_that_is_chosen_to_be_read_
     assert asking.document_room.whole_tokens < 1200 < dropping.document_room.whole_tokens
 
 
+class Counting(TokenCounter):
+    """Counts, and knows how many characters it has counted."""
+
+    def __init__(self) -> None:
+        super().__init__(byte_tokenizer())
+        self.counted = 0
+
+    def count(self, text: str, cancel: CancelToken | None = None) -> int:
+        self.counted += len(text)
+        return super().count(text, cancel)
+
+
+@pytest.fixture
+def counting(counts: TokenCounts) -> Iterator[Counting]:
+    counter = Counting()
+    counts.set_counter(counter)
+    yield counter
+    counts.stop()
+    assert counter.counted < 1_000_000
+
+
 def test_a_document_of_megabytes_is_looked_at_once_and_not_counted_whole(
-    qtbot: QtBot, engine: Engine
+    qtbot: QtBot, counts: TokenCounts, engine: Engine, counting: Counting
 ) -> None:
-    class Counting(TokenCounter):
-        counted = 0
-
-        def count(self, text: str, cancel: CancelToken | None = None) -> int:
-            Counting.counted += len(text)
-            return super().count(text, cancel)
-
-    counts = TokenCounts()
-    counts.set_counter(Counting(byte_tokenizer()))
     long = document(1, 20_000_000)
 
     use = used(qtbot, counts, engine, [long])
 
     assert use.surplus_tokens == 0 and use.reading_tokens == reading_room_tokens(LIMIT)
-    assert Counting.counted < 1_000_000
     assert ContextBudget(counts).attachment_tokens(long) == pytest.approx(20_000_000, rel=0.01)
-    counts.stop()
+
+
+@pytest.mark.parametrize("ways", [{}, {"a1": DocumentWay.WHOLE}])
+@pytest.mark.parametrize("text", ["", "What?"])
+def test_nor_is_one_that_was_sent_before(
+    qtbot: QtBot,
+    counts: TokenCounts,
+    engine: Engine,
+    counting: Counting,
+    ways: dict[str, DocumentWay],
+    text: str,
+) -> None:
+    rows = LedgerRows({key: ItemMark(key, way=way) for key, way in ways.items()})
+    path = [question(50, "a", document(1, 20_000_000)), answer(51, "b")]
+    asked = Asked(ConversationContext.of(path, rows), text)
+    budget = ContextBudget(counts)
+    qtbot.waitUntil(
+        lambda: budget.use(asked, SETTINGS, engine.loaded).used_tokens is not None, timeout=WAIT_MS
+    )
+    estimate = budget.estimate(asked, SETTINGS, engine.loaded)
+
+    assert estimate is not None
+    assert sum(len(message.content) for message in estimate.context.messages) < 100_000
+    is_whole = bool(ways) or not text  # else it is decided with the question, and looked up
+    assert (estimate.whole.used_tokens or 0) > 19_000_000 if is_whole else estimate.whole.reading_tokens
+
+
+def test_nor_is_one_in_the_panel(qtbot: QtBot, counts: TokenCounts, counting: Counting) -> None:
+    path = [question(50, "a", document(1, 20_000_000)), answer(51, "b")]
+    context, ledger = ConversationContext.of(path, LedgerRows()), LedgerCounts(counts)
+
+    def is_known() -> bool:
+        ledger.follow(context, "")
+        return "a1" in ledger.known
+
+    qtbot.waitUntil(is_known, timeout=WAIT_MS)
+    assert ledger.known["a1"] == pytest.approx(20_000_000, rel=0.01)
 
 
 def test_a_sent_document_that_is_looked_up_takes_a_line_and_room_for_passages(
