@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 
 from PySide6.QtCore import QObject, Signal
 
 from app.document_cost import DocumentCost, ReadingModel, document_costs
+from app.document_size import DocumentSize
 from app.documents.ways import DocumentWay
 from app.duration_words import short_duration
 from app.ledger.actions import read_by, together
@@ -15,6 +16,7 @@ from app.reading_speed import ReadingSpeed
 from app.reply_settings import ReplySettings
 from app.store.conversations import ConversationStore
 from app.store.records import Attachment
+from engine.requests import LoadedModel
 from ui.attachments import DraftAttachments
 from ui.chat.attachments import AheadWords
 from ui.context_use import UNKNOWN, ContextUse
@@ -58,6 +60,7 @@ class DocumentReading(QObject):
         self._settings = settings
         self._speed = ReadingSpeed()
         self._use = UNKNOWN
+        self._loaded: LoadedModel | None = None
         self._costs: dict[int, DocumentCost] = {}
         self._ahead: DocumentsAhead | None = None
         self._asked: object = (None, None)
@@ -99,8 +102,16 @@ class DocumentReading(QObject):
     def refresh(self, use: ContextUse) -> None:
         """Work out anew what documents cost beside all else that the next prompt has, and read ahead."""
         self._use = use
-        self._sizes.set_model(self._engine.loaded)
-        self._costs = self._worked_out([*self._drafts.attachments, *(each for each, _ in self.sent())])
+        if self._loaded is not self._engine.loaded:
+            self._loaded = self._engine.loaded
+            self._sizes.set_model(self._loaded)
+            self._costs = {}
+        documents = [*self._drafts.attachments, *(each for each, _ in self.sent())]
+        sizes = {each.id: size for each in documents if (size := self._sizes.size(each)) is not None}
+        if self._is_counted:
+            self._costs = self._worked_out(sizes)
+        else:  # as for a moment with each letter that is written: what was known holds still
+            self._costs = {key: cost for key, cost in self._costs.items() if key in sizes}
         self._read_ahead()
 
     def choose(self, attachment_id: int, way: DocumentWay) -> None:
@@ -133,21 +144,26 @@ class DocumentReading(QObject):
             return None
         return None if cost.of(cost.sensible).refusal else cost.sensible
 
-    def _worked_out(self, attachments: Sequence[Attachment]) -> dict[int, DocumentCost]:
-        use, loaded = self._use, self._engine.loaded
-        parts = (use.history_tokens, use.text_tokens, use.template_tokens)
-        counted = [(each, size) for each in attachments if (size := self._sizes.size(each)) is not None]
-        if loaded is None or use.document_room is None or None in parts or not counted:
+    @property
+    def _is_counted(self) -> bool:
+        """Whether all that is read beside the documents is counted."""
+        use = self._use
+        return None not in (use.history_tokens, use.text_tokens, use.template_tokens)
+
+    def _worked_out(self, sizes: Mapping[int, DocumentSize]) -> dict[int, DocumentCost]:
+        """Return what documents cost, by their attachments' ids."""
+        room = self._use.document_room
+        if self._loaded is None or room is None or not sizes:
             return {}
         settings, context = self._settings(), self._session.context
         costs = document_costs(
-            [size for _, size in counted],
-            [context.way(attachment_key(each.id)) for each, _ in counted],
-            use.document_room,
-            ReadingModel(loaded, settings.kv, self._speed),
+            list(sizes.values()),
+            [context.way(attachment_key(key)) for key in sizes],
+            room,
+            ReadingModel(self._loaded, settings.kv, self._speed),
             settings.document_mode,
         )
-        return {each.id: cost for (each, _), cost in zip(counted, costs, strict=True)}
+        return dict(zip(sizes, costs, strict=True))
 
     def _read_ahead(self) -> None:
         """Tell the engine what is to be read before the next message is sent, where that is another now."""

@@ -54,6 +54,7 @@ class DraftDocument:
         error: why it cannot be attached.
         encoding: in which encoding the user wants it.
         note: a word on its pages, for those without text.
+        tip: where it is and how its text begins.
         is_short_text: whether it is pasted text that the field for messages can hold.
     """
 
@@ -67,6 +68,7 @@ class DraftDocument:
     error: str | None = None
     encoding: str | None = None
     note: str = field(default="", init=False)
+    tip: str = field(default="", init=False)
     is_short_text: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -78,6 +80,7 @@ class DraftDocument:
         """Have its text, or another."""
         self.attachment = attachment
         self.note = _textless(attachment)
+        self.tip = tip_text(attachment)
         self.is_short_text = not attachment.source and _is_short(attachment.text)
 
     @property
@@ -104,7 +107,7 @@ class DraftDocument:
             self.shown_title,
             self._detail(attachment, cost, reading),
             encoding=attachment.encoding,
-            tip=tip_text(attachment),
+            tip=self.tip,
             attachment_id=attachment.id,
             cost=cost,
             way=reading.way(attachment),

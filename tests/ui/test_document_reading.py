@@ -99,6 +99,19 @@ def test_the_way_that_is_chosen_is_kept_over_a_restart_and_stops_reading_ahead(
     assert again.way is DocumentWay.SEGMENTS
 
 
+def test_while_somebody_writes_what_is_known_of_documents_holds_and_reading_goes_on(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    attach(window, qtbot, tmp_path / "page.txt", PAGE)
+    qtbot.waitUntil(lambda: ahead(window).startswith("Read. "), timeout=WAIT_MS)
+    (before,) = chips(window)
+    for length in range(1, 8):
+        window.composer.edit.insertPlainText("a")
+        assert window.chat.counts.count("a" * length) is None  # it will be in a moment
+        (chip,) = chips(window)
+        assert (chip.cost, chip.ahead) == (before.cost, before.ahead)
+
+
 def test_the_way_of_a_document_that_was_sent_can_be_changed_and_taken_back(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
