@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -123,15 +123,15 @@ class PageTable:
 
     def pages_of_others(self) -> set[Page]:
         """Return the pages that other conversations read, also those that are on disk."""
-        others = [one for one in self.store.tables if one.owner is not self.owner]
-        return {reference.page for table in others for reference in table.references}
+        return _pages_of(one for one in self.store.tables if one.owner is not self.owner)
 
     @property
     def others_nbytes(self) -> int:
         """Bytes of the pages in memory that only other conversations read."""
         others = self.pages_of_others()
         if others:
-            others -= {reference.page for reference in self.references}
+            here = (one for one in self.store.tables if one.owner is self.owner and one._is_holding)
+            others -= _pages_of([self, *here])
         return sum(page.nbytes for page in others if page in self.store.pages)
 
     def append(self, tokens: Sequence[int]) -> None:
@@ -249,6 +249,10 @@ class PageTable:
         other.pinned, other.pinned_text = set(self.pinned), set(self.pinned_text)
         other.next_position = self.next_position
         return other
+
+
+def _pages_of(tables: Iterable[PageTable]) -> set[Page]:
+    return {reference.page for table in tables for reference in table.references}
 
 
 def _joined(references: Sequence[PageReference]) -> tuple[PageReference, ...]:

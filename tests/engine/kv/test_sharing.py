@@ -132,6 +132,15 @@ def test_what_only_the_other_one_has_does_not_count() -> None:
     assert SequenceCache.total_nbytes([holder, guest]) >= 12 * PAGE_NBYTES[8]
 
 
+def test_what_another_version_has_is_not_only_the_other_conversations() -> None:
+    holder = cache_of("8; page=64, hot=0, warm=0", 64 * 4)
+    version = holder.fork()
+    holder.rebuild()
+    guest = holder.share(128, holder.spec)
+    assert version.nbytes == holder.nbytes == 8 * PAGE_NBYTES[8]
+    assert guest.nbytes == 2 * PAGE_NBYTES[8]
+
+
 def test_all_memory_comes_back_when_both_are_closed() -> None:
     before = active_nbytes()
     holder = cache_of("4; page=64, hot=1, warm=1", 400)
