@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from engine.admission import AdmissionError
 from engine.branching import departure
@@ -112,15 +113,18 @@ class IdleReader:
             return
         context = self._finder.for_reply(request, admitted, cancel).context
         pages = SequenceCache.pages_of([context.cache])
+        if context.cache.spec != request.kv:
+            context.cache.apply(request.kv, cancel.check)
         self._press(context.cache, cancel)
         yield from self._read(request, context, wanted, cancel, admitted.answer_tokens)
         held.use(context.cache, len(pages & SequenceCache.pages_of([context.cache])))
 
-    def _while_eased(self, events: Iterator[GenerationEvent]) -> Iterator[GenerationEvent]:
+    def _while_eased(self, events: Generator[GenerationEvent, None, None]) -> Iterator[GenerationEvent]:
         """Yield events until memory is short; what was read then is whole, and stays."""
-        for event in events:
-            yield event
-            self._require_ease()
+        with contextlib.closing(events):
+            for event in events:
+                yield event
+                self._require_ease()
 
     def _require_ease(self) -> None:
         if self._guard is not None and self._guard.height >= TOO_SHORT:
@@ -141,7 +145,7 @@ class IdleReader:
 
     def _followed(
         self, request: GenerationRequest, events: Iterator[GenerationEvent], cancel: CancelToken
-    ) -> Iterator[GenerationEvent]:
+    ) -> Generator[GenerationEvent, None, None]:
         """Yield events, and follow the guard between them."""
         try:
             with forgetting_broken(self._held, request.conversation_id):

@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from engine import figures
 from engine.admission import AdmissionError, ContextOverflowError
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import Cancelled, ModelError
 from engine.events import PrefillProgress
+from engine.figures import Phase
 from engine.guard import GuardStep
 from engine.kv.page_map import SpanKind
+from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.requests import GenerationRequest
 from engine.spans import DocumentRange
@@ -108,6 +111,15 @@ def test_what_is_read_ahead_goes_on_from_a_conversation_that_is_not_in_hand(engi
     progress = read_ahead(engine, draft(TALK))
     assert progress[0].reused >= len(rendered(engine, TALK)) - SENT
     assert first_read(engine, sent(TALK)) < SENT
+
+
+def test_what_is_read_ahead_has_the_precision_that_is_asked_for_now(engine: Engine) -> None:
+    lower = dataclasses.replace(COLD, rules=KVSpec.parse("2").rules)
+    answer(engine, asked(TALK, lower, conversation_id=1))
+    num_before = len(in_hand(engine).pages())
+    read_ahead(engine, dataclasses.replace(draft(TALK), kv=COLD))
+    new = in_hand(engine).pages()[num_before:]
+    assert {pair.keys for page in new for heads in page.bits.values() for pair in heads} == {4}
 
 
 def test_what_is_read_ahead_is_in_hand(engine: Engine) -> None:
@@ -208,11 +220,13 @@ def test_while_memory_is_short_nothing_is_read_ahead_and_what_was_read_stays(
     guard = guard_at(GuardStep.NONE)
     engine = small_engine(path, backend, guard=guard)
     done = 0
-    with pytest.raises(AdmissionError, match="when you send the message"):
+    with pytest.raises(AdmissionError, match="when you send the message") as told:
         for event in engine.read_ahead(draft(), CancelToken()):
             if isinstance(event, PrefillProgress) and event.done:
                 done = event.done
                 guard.height = GuardStep.SMALLER_CHUNKS
+    assert told.value.__traceback__ is not None  # which refers to all that was going on
+    assert figures.latest().phase is Phase.IDLE
     with pytest.raises(AdmissionError, match="Memory is short"):
         engine.read_ahead(draft(), CancelToken())
     guard.height = GuardStep.NONE
