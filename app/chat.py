@@ -223,7 +223,7 @@ class ChatService:
     ) -> Iterator[ContextEvent]:
         """Carry out the trim that the next message needs where the model has too few positions behind it.
 
-        For idle time, and to be followed by `read_ahead`, so that the next reply need not read what stays.
+        For idle time, and to be followed by `close_gaps`, so that the next reply need not read what stays.
         Nothing is told where nothing is done; what is told last is that the context changed.
 
         Raises:
@@ -238,10 +238,10 @@ class ChatService:
         if found is not None and lacks_positions_after(self._engine, planner, *found):
             yield from self._keeper.trim_ahead(*found, planner, cancel)
 
-    def read_ahead(
+    def close_gaps(
         self, conversation_id: int, leaf_id: int, settings: ReplySettings, cancel: CancelToken
     ) -> Iterator[GenerationEvent]:
-        """Read what the next reply would have to read beside its question; see `Engine.close_gaps`."""
+        """Read a conversation again from its first unused position on; see `Engine.close_gaps`."""
         request = settings.request(self._context(conversation_id, leaf_id), conversation_id)
         return self._engine.close_gaps(request, cancel)
 

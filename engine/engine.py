@@ -104,7 +104,7 @@ class Engine(ModelSlot):
     def rebuild(self, request: GenerationRequest, cancel: CancelToken) -> Iterator[GenerationEvent]:
         """Read all of a request's messages again: lost bits come back. Return how far that is.
 
-        Between replies, as `read_ahead`, but from the first position on. While memory is short, other
+        Between replies, as `close_gaps`, but from the first position on. While memory is short, other
         conversations leave it, and pages go to the bits of the settings early.
 
         Raises:
@@ -200,7 +200,7 @@ class Engine(ModelSlot):
     def positions_left(self, conversation_id: int) -> int | None:
         """Return how many more tokens the model has positions for, None where nothing is held or stored.
 
-        Text that was taken out leaves its positions unused: `read_ahead` and `rebuild` bring them back.
+        Text that was taken out leaves its positions unused: `close_gaps` and `rebuild` bring them back.
         """
         return None if self._session is None else self._session.positions_left(conversation_id)
 

@@ -136,7 +136,7 @@ class ContextWork:
             self._prepare(due, cancel)
             if due.is_to_read or self._lacks_positions(due, cancel):
                 due = dataclasses.replace(due, is_to_read=True)
-                self._read_ahead(due, cancel)
+                self._close_gaps(due, cancel)
         except Cancelled:
             self._due = due
             raise
@@ -162,10 +162,10 @@ class ContextWork:
         events = self._chat.trim_ahead(conversation_id, leaf_id, due.settings, cancel)
         return self._follow_quietly(conversation_id, events)
 
-    def _read_ahead(self, due: _Due, cancel: CancelToken) -> None:
+    def _close_gaps(self, due: _Due, cancel: CancelToken) -> None:
         leaf_id = self._leaf_id(due.conversation_id)
         if leaf_id is not None:
-            events = self._chat.read_ahead(due.conversation_id, leaf_id, due.settings, cancel)
+            events = self._chat.close_gaps(due.conversation_id, leaf_id, due.settings, cancel)
             self._follow_quietly(due.conversation_id, events)
 
     def _follow_asked(self, conversation_id: int, events: Iterator[ContextEvent]) -> None:

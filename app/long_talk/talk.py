@@ -170,7 +170,7 @@ class Talk:
         lacks = lacks_positions(self._engine, self.conversation_id, self.settings)
         if lacks or list(self._service.trim_ahead(*asked)):
             self._num_rebuilds += 1
-            list(self._service.read_ahead(*asked))
+            list(self._service.close_gaps(*asked))
 
     def _figures(self, answered: Answered, released_turns: int, idle_s: float) -> TurnFigures:
         message, stats, held = answered.message, answered.message.stats, self._engine.held()

@@ -67,8 +67,8 @@ def trim_ahead(talk: Talk, settings: ReplySettings, cancel: CancelToken | None =
     return list(talk.service.trim_ahead(talk.id, talk.leaf_id, settings, cancel or CancelToken()))
 
 
-def read_ahead(talk: Talk, settings: ReplySettings, cancel: CancelToken | None = None) -> list[object]:
-    return list(talk.service.read_ahead(talk.id, talk.leaf_id, settings, cancel or CancelToken()))
+def close_gaps(talk: Talk, settings: ReplySettings, cancel: CancelToken | None = None) -> list[object]:
+    return list(talk.service.close_gaps(talk.id, talk.leaf_id, settings, cancel or CancelToken()))
 
 
 def until_due(talk: Talk, settings: ReplySettings) -> None:
@@ -103,7 +103,7 @@ def test_a_reply_reads_only_its_question_and_says_what_a_fresh_engine_says(
     assert states[0] is not SpanState.IN_CONTEXT
     assert [each.id for each in talk.summaries] == [each.id for each in prepared]
     assert all(each.state is SummaryState.USED for each in talk.summaries)
-    read = [event for event in read_ahead(talk, settings) if isinstance(event, PrefillProgress)]
+    read = [event for event in close_gaps(talk, settings) if isinstance(event, PrefillProgress)]
     assert read[-1].done == read[-1].total == in_hand(engine).num_tokens == in_hand(engine).next_position
     before = read[0].total - read[0].done
     assert 200 < before < 0.7 * POSITIONS
@@ -121,13 +121,13 @@ def test_what_was_stopped_half_way_is_gone_on_with(talk: Talk, engine: Engine) -
     trim_ahead(talk, DROP)
     cancel, done = CancelToken(), 0
     with pytest.raises(Cancelled):
-        for event in talk.service.read_ahead(talk.id, talk.leaf_id, DROP, cancel):
+        for event in talk.service.close_gaps(talk.id, talk.leaf_id, DROP, cancel):
             if isinstance(event, PrefillProgress) and event.done > event.reused:
                 done = event.done
                 cancel.cancel()
     assert 0 < done == in_hand(engine).num_tokens
     assert trim_ahead(talk, DROP) == []
-    rest = [event for event in read_ahead(talk, DROP) if isinstance(event, PrefillProgress)]
+    rest = [event for event in close_gaps(talk, DROP) if isinstance(event, PrefillProgress)]
     assert rest[0].done == done < rest[-1].total
     assert ask_next(talk, DROP) <= QUESTION_TOKENS + MARKERS
 
@@ -169,6 +169,6 @@ def test_it_is_not_done_for_a_branch_that_is_not_held(talk: Talk) -> None:
     leaf, talk.leaf = talk.leaf, talk.path[-3]
     talk.ask("z" * QUESTION_TOKENS, DROP)
     branch, talk.leaf = talk.leaf, leaf
-    assert trim_ahead(talk, DROP) == read_ahead(talk, DROP) == []
+    assert trim_ahead(talk, DROP) == close_gaps(talk, DROP) == []
     talk.leaf = branch
     assert trim_ahead(talk, DROP) == [ContextChanged(talk.id)]
