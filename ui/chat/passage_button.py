@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
-from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QFont, QFontMetrics, QKeyEvent, QPainter, QPaintEvent, QPen
 from PySide6.QtWidgets import QAbstractButton, QSizePolicy, QWidget
 
 from app.reading.shown import ShownPassage
@@ -73,6 +73,12 @@ class PassageButton(QAbstractButton):
         self._paint_words(
             painter, self._passage.words, self.font(), left, self.width() - left - _PADDING, "text_muted"
         )
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:  # noqa: D102
+        if event.key() in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
+            self.click()
+        else:
+            super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:  # noqa: D102
         super().changeEvent(event)

@@ -90,6 +90,14 @@ def test_cited_sources_are_in_sight_with_place_and_words_and_open_their_passage(
     assert [list(spy.at(0))] == [[7, 30, 35]]
 
 
+@pytest.mark.parametrize("key", [Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space])
+def test_keys_open_a_source(panel: EvidencePanel, key: Qt.Key) -> None:
+    show(panel, Evidence((passage(3, is_cited=True),)))
+    spy = QSignalSpy(panel.passage_requested)
+    QTest.keyClick(panel.findChild(PassageButton), key)
+    assert [list(spy.at(0))] == [[7, 30, 35]]
+
+
 def test_many_sources_are_folded_behind_the_first(panel: EvidencePanel) -> None:
     show(panel, Evidence(tuple(passage(number, is_cited=True) for number in range(1, 11))))
     assert len(names(panel)) == 6
