@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
-from app.documents.pdf.lines import Line, Table
+from app.documents.pdf.lines import Line, Table, body_size
 
 _EDGE_LINES = 3
 _MIN_PAGES = 3
@@ -16,7 +17,10 @@ _NUMBER = re.compile(
     r"^\W*(?:\d+|[ivxl]+)\b|\b(?:\d+|[ivxl]+)\W*$|\d+(?=\W*(?:of|/|von|sur|de|di)\W*#?\d*\W*$)"
 )
 _APART = 1.5
+_LARGE = 1.25
+_DIGITS = re.compile(r"[0-9]{1,9}")
 _WORDS = re.compile(r"[^\W\d_]{2,}")
+_WITHOUT_BLANKS = re.compile("(?=([\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]{2}))")
 
 _Signature = tuple[str, int]
 
@@ -26,15 +30,9 @@ def without_furniture(pages: Sequence[Sequence[Line | Table]]) -> list[list[Line
 
     One that says something that the text does not say stays once, where it comes first.
     """
-    edges = [_edges(page) for page in pages]
-    counts = Counter(signature for page in edges for signature in {_signature(line) for line in page})
-    repeated = {
-        signature for signature, count in counts.items() if _is_repeated(signature, count, len(pages))
-    }
+    repeated = _repeated(pages)
     if not repeated:
         return [list(page) for page in pages]
-    heights = {height for _, height in repeated}
-    repeated |= {each for each, count in counts.items() if count > 1 and each[1] in heights}  # short chapters
     removed = [_removed(page, repeated) for page in pages]
     rest = [
         [line for line in page if id(line) not in gone] for page, gone in zip(pages, removed, strict=True)
@@ -48,15 +46,47 @@ def without_furniture(pages: Sequence[Sequence[Line | Table]]) -> list[list[Line
     ]
 
 
+def _repeated(pages: Sequence[Sequence[Line | Table]]) -> set[int]:
+    """Return the ids of lines that stand at the edges of so many pages that they are headers or footers."""
+    seen: defaultdict[_Signature, list[tuple[int, Line]]] = defaultdict(list)
+    largest = _LARGE * body_size(pages)
+    for index, page in enumerate(pages):
+        for line in _edges(page):
+            seen[_signature(line, with_numbers=line.size > largest)].append((index, line))
+    lines = {signature: found for signature, found in seen.items() if _go_with_pages(found)}
+    counts = {signature: len({index for index, _ in found}) for signature, found in lines.items()}
+    repeated = {each for each, count in counts.items() if _is_repeated(each, count, len(pages))}
+    heights = {height for _, height in repeated}
+    repeated |= {each for each, count in counts.items() if count > 1 and each[1] in heights}  # short chapters
+    return {id(line) for each in repeated for _, line in lines[each]}
+
+
+def _go_with_pages(lines: Sequence[tuple[int, Line]]) -> bool:
+    """Return whether the numbers of lines, each with the index of its page, mostly stay or count the pages.
+
+    The first line of a page may be one of many alike, such as `Example 12`.
+    """
+    numbers = [(index, list(map(int, _DIGITS.findall(line.text)))) for index, line in lines]
+    steps = [
+        not (one and other) or any(b - a in (0, after - before) for a, b in zip(one, other, strict=False))
+        for (before, one), (after, other) in pairwise(numbers)
+    ]
+    return 2 * sum(steps) >= len(steps)
+
+
 def _edges(page: Sequence[Line | Table]) -> list[Line]:
     """Return the uppermost and lowermost lines of a page."""
     lines = sorted((line for line in page if isinstance(line, Line)), key=lambda line: line.box.bottom)
     return lines if len(lines) <= 2 * _EDGE_LINES else [*lines[:_EDGE_LINES], *lines[-_EDGE_LINES:]]
 
 
-def _signature(line: Line) -> _Signature:
-    """Return what the same header has on all pages: its words, whatever the number, and its height."""
-    return _NUMBER.sub("#", line.text.casefold()), round(line.box.bottom / _BIN_PT)
+def _signature(line: Line, *, with_numbers: bool) -> _Signature:
+    """Return what the same header has on all pages: its words, whatever the number, and its height.
+
+    Large type is of headings, which may count: their numbers are part of what they say.
+    """
+    words = line.text.casefold()
+    return words if with_numbers else _NUMBER.sub("#", words), round(line.box.bottom / _BIN_PT)
 
 
 def _is_repeated(signature: _Signature, count: int, num_pages: int) -> bool:
@@ -65,18 +95,18 @@ def _is_repeated(signature: _Signature, count: int, num_pages: int) -> bool:
     return count >= _MIN_PAGES or (is_number and count == num_pages == 2)
 
 
-def _removed(page: Sequence[Line | Table], repeated: set[_Signature]) -> set[int]:
+def _removed(page: Sequence[Line | Table], repeated: set[int]) -> set[int]:
     """Return the ids of a page's headers and footers: repeated lines with nothing else outside of them."""
     by_height = sorted(page, key=lambda line: line.box.bottom)
     return {*_leading(by_height, repeated), *_leading(reversed(by_height), repeated)}
 
 
-def _leading(lines: Iterable[Line | Table], repeated: set[_Signature]) -> list[int]:
+def _leading(lines: Iterable[Line | Table], repeated: set[int]) -> list[int]:
     """Return the ids of the first lines, as far as they are repeated and stand apart from the rest."""
     found: list[Line] = []
     following = None
     for line in lines:
-        if len(found) == _EDGE_LINES or not isinstance(line, Line) or _signature(line) not in repeated:
+        if len(found) == _EDGE_LINES or not isinstance(line, Line) or id(line) not in repeated:
             following = line
             break
         found.append(line)
@@ -115,5 +145,6 @@ def _kept_once(
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Return the words of a line without numbers and signs."""
-    return tuple(_WORDS.findall(text.casefold()))
+    """Return the words of a line without numbers and signs; pairs of signs where no blanks part words."""
+    pairs = _WITHOUT_BLANKS.findall(text)
+    return tuple(pairs or _WORDS.findall(text.casefold()))

@@ -13,9 +13,8 @@ import pypdfium2.raw as pdfium
 
 from app.documents.pdf.box import Box, turned
 from app.documents.pdf.links import page_links
-
-RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")
-"""A letter of Hebrew, Arabic and their relatives."""
+from app.documents.pdf.right_to_left import RIGHT_TO_LEFT, has_turned_brackets
+from app.documents.pdf.words import LINE_END_HYPHEN
 
 _LAM_ALEF = re.compile("\u0644[\u0622\u0623\u0625\u0627]")
 _BOLD_NAME = re.compile(rb"bold|black|heavy|demi|semi|medi(?!um)|cmbx|-bd|,bd", re.IGNORECASE)
@@ -68,6 +67,11 @@ class PageGlyphs:
         pairs = (match.start() for match in _LAM_ALEF.finditer(self.text))
         return not any(self.box(index) == self.box(index + 1) for index in pairs)
 
+    @cached_property
+    def has_turned_brackets(self) -> bool:
+        """Whether the brackets around right-to-left words stand the wrong way around."""
+        return has_turned_brackets(self.text)
+
     def address(self, box: Box) -> str:
         """Return where a word links to, empty when it does not."""
         for link in self._links:
@@ -99,10 +103,16 @@ class PageGlyphs:
 
 
 def _characters(page: pypdfium2.PdfTextPage) -> str:
-    """Return the text of a page, one character for each that PDFium counts."""
+    """Return the text of a page, one character for each that PDFium counts: halves of pairs are two."""
     num_chars = page.count_chars()
     codes = (pdfium.FPDFText_GetUnicode(page, index) for index in range(num_chars))
     text = "".join(chr(code) if 0 < code < 0x110000 else " " for code in codes)
+    if LINE_END_HYPHEN in text:  # some fonts have the same sign for something else
+        text = re.sub(
+            LINE_END_HYPHEN,
+            lambda match: match[0] if pdfium.FPDFText_IsHyphen(page, match.start()) == 1 else " ",
+            text,
+        )
     if RIGHT_TO_LEFT.search(text) is None:
         return text
     # Some writers give one glyph the letters of a whole word, and the others none: PDFium guesses those.

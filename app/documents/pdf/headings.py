@@ -10,7 +10,7 @@ from itertools import islice
 
 import pypdfium2
 
-from app.documents.pdf.lines import Line, Table
+from app.documents.pdf.lines import Line, Table, body_size
 
 Page = Sequence[Line | Table]
 Outline = Mapping[int, Sequence[tuple[str, int]]]
@@ -50,12 +50,7 @@ class Headings:
     def __init__(self, pages: Sequence[Page], outline: Outline) -> None:
         self._pages = pages
         self._outline = outline
-        sizes: Counter[int] = Counter()
-        for page in pages:
-            for line in page:
-                if isinstance(line, Line):
-                    sizes[_style(line).half_points] += len(line.text)
-        self._body = sizes.most_common(1)[0][0] if sizes else 0
+        self._body = round(2 * body_size(pages))
         self._named = {index: self._find_named(index) for index in outline if index < len(pages)}
         num_named = sum(map(len, self._named.values()))
         is_complete = num_named and num_named >= sum(map(len, outline.values())) / 2

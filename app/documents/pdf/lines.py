@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -57,6 +58,16 @@ class Table:
 
     rows: tuple[tuple[str, ...], ...]
     box: Box
+
+
+def body_size(pages: Iterable[Iterable[Line | Table]]) -> float:
+    """Return the size of the type that most of a document is set in, to half a point; 0 without text."""
+    sizes: Counter[int] = Counter()
+    for page in pages:
+        for line in page:
+            if isinstance(line, Line):
+                sizes[round(2 * line.size)] += len(line.text)
+    return sizes.most_common(1)[0][0] / 2 if sizes else 0.0
 
 
 def page_lines(segments: Sequence[Segment]) -> list[Line | Table]:

@@ -13,7 +13,8 @@ from itertools import groupby
 
 from app.documents import markup
 from app.documents.pdf.box import Box
-from app.documents.pdf.glyphs import RIGHT_TO_LEFT, PageGlyphs
+from app.documents.pdf.glyphs import PageGlyphs
+from app.documents.pdf.right_to_left import RIGHT_TO_LEFT, as_written, reads_right_to_left
 from app.documents.pdf.word_text import word_text
 from app.documents.pdf.words import LINE_END_HYPHEN
 
@@ -90,7 +91,9 @@ def _segment(
     for each in boxes[1:]:
         box = box.joined(each)
     size = max(sizes, key=sizes.count)
-    texts = (word_text(glyphs, *word, word_size) for word, word_size in zip(words, sizes, strict=True))
+    texts = [word_text(glyphs, *word, word_size) for word, word_size in zip(words, sizes, strict=True)]
+    if reads_right_to_left(" ".join(texts)):
+        texts = [as_written(each, turn_brackets=glyphs.has_turned_brackets) for each in texts]
     linked = zip(texts, map(glyphs.address, boxes), strict=True)
     text = " ".join(
         markup.link(" ".join(text for text, _ in run), address)

@@ -7,7 +7,8 @@ import unicodedata
 
 from app.documents import markup
 from app.documents.pdf.box import Box
-from app.documents.pdf.glyphs import RIGHT_TO_LEFT, PageGlyphs
+from app.documents.pdf.glyphs import PageGlyphs
+from app.documents.pdf.right_to_left import RIGHT_TO_LEFT
 
 _RAISED_SIZE = 0.85
 _RAISED_START = re.compile(r"\d{1,3}(?=[^\W\d])")
@@ -32,7 +33,9 @@ _ACCENT = re.compile(f"[{''.join(_COMBINING)}](?=[^\\W\\d_])")
 
 def word_text(glyphs: PageGlyphs, first: int, end: int, first_size: float) -> str:
     """Return one word in the letters that people write; `first_size` is the size of its first sign."""
-    return _word_text(glyphs, first, end, first_size).translate(_PLAIN_LETTERS)
+    word = _word_text(glyphs, first, end, first_size).translate(_PLAIN_LETTERS)
+    # PDFium has two halves for signs of many an alphabet of formulas, emoji and rare Chinese signs.
+    return word if word.isascii() else word.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _word_text(glyphs: PageGlyphs, first: int, end: int, first_size: float) -> str:

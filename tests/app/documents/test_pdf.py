@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from app.documents.document import DocumentError
+from app.documents.pdf.right_to_left import as_written, has_turned_brackets, reads_right_to_left
 from app.documents.pdf.words import LINE_END_HYPHEN, SplitWords
 from tests.app.documents import samples
 from tests.app.documents.conftest import Read, Refusal
@@ -68,6 +69,62 @@ def test_letters_of_an_arabic_ligature_keep_their_order(read: Read) -> None:
 def test_signs_for_glyphs_become_the_letters_that_they_stand_for(read: Read) -> None:
     file = samples.pdf_with_glyphs([1, 2, 3, 4], {1: "ﬁ", 2: "⽂", 3: "⻓", 4: "ﬂ"})
     assert read("a.pdf", file).text == "fi文长fl"
+
+
+def test_signs_beyond_sixteen_bits_are_whole(read: Read) -> None:
+    file = samples.pdf_with_glyphs([1, 2, 3], {1: "𝑥", 2: "𠮟", 3: "🙂"})
+    assert read("a.pdf", file).text == "𝑥𠮟🙂"
+
+
+def test_a_sign_that_a_font_has_for_a_blank_is_no_hyphen(read: Read) -> None:
+    page = [samples.Words(50, 700, "twoXwords"), samples.Words(50, 688, "andXmore")]
+    file = samples.placed_pdf([page], meanings={"X": "\x02", **{c: c for c in "twordsanem"}})
+    assert read("a.pdf", file).text == "two words\nand more"
+
+
+def test_signs_beside_right_to_left_words_stand_as_they_were_written(read: Read) -> None:
+    seen = ".1984 הנש )חותפ("  # from left to right
+    glyphs = dict(enumerate(seen, start=1))
+    text = read("a.pdf", samples.pdf_with_glyphs(list(glyphs), glyphs)).text
+    assert text == "(פתוח) שנה 1984."
+
+
+@pytest.mark.parametrize(
+    ("word", "written"),
+    [
+        (".1984", "1984."),
+        ("?10:30", "10:30?"),
+        ("3.5", "3.5"),
+        (".NET", ".NET"),
+        (")מילה(", "(מילה)"),
+        (".[12]", ".]12["),
+        ("(word)", "(word)"),
+    ],
+)
+def test_a_word_of_a_right_to_left_line_is_put_as_it_was_written(word: str, written: str) -> None:
+    assert as_written(word, turn_brackets=True) == written
+
+
+@pytest.mark.parametrize(
+    ("text", "is_turned"),
+    [
+        (")א(", True),
+        ("(א)", False),
+        ("(א) ב (ג)", False),
+        (")א( ב )ג(", True),
+        ("א) ב\n(ג", False),
+        (")word( א", False),
+    ],
+)
+def test_brackets_are_turned_where_more_pairs_are_right_when_turned(text: str, *, is_turned: bool) -> None:
+    assert has_turned_brackets(text) is is_turned
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"), [("words and ב", False), ("ב א and", False), ("בית א and", True), ("12", False)]
+)
+def test_a_line_reads_right_to_left_where_most_letters_do(line: str, *, expected: bool) -> None:
+    assert reads_right_to_left(line) is expected
 
 
 def test_pages_without_text_are_counted(read: Read) -> None:

@@ -141,6 +141,35 @@ def test_the_running_heads_of_chapters_are_dropped_also_where_a_chapter_is_short
     assert text.count("Bats line") == 16
 
 
+@pytest.mark.parametrize("numbers", [(1, 2, 5, 9, 14), (7, 12, 21, 30, 31)])
+def test_the_first_lines_of_pages_stay_where_their_numbers_are_no_pages(
+    read: Read, numbers: tuple[int, ...]
+) -> None:
+    pages = [
+        [Words(50, 800, f"Example {number}"), *lines([f"{text} {number}" for text in PROSE])]
+        for number in numbers
+    ]
+    text = read("a.pdf", placed_pdf(pages)).text
+    assert [line for line in text.split("\n") if "Example" in line] == [f"Example {each}" for each in numbers]
+
+
+def test_headings_that_begin_each_page_stay(read: Read) -> None:
+    pages = [
+        [Words(50, 800, f"Chapter {number}", 16), *lines([f"{text} {number}" for text in PROSE])]
+        for number in range(1, 6)
+    ]
+    text = read("a.pdf", placed_pdf(pages)).text
+    assert [line for line in text.split("\n") if line[:1] == "#"] == [
+        f"# Chapter {each}" for each in range(1, 6)
+    ]
+
+
+def test_a_chinese_header_that_nothing_else_says_stays_once(read: Read) -> None:
+    pages = [[Words(50, 800, "ABCD"), *lines([f"{text} {number}" for text in PROSE])] for number in range(4)]
+    text = read("a.pdf", placed_pdf(pages, meanings=dict(zip("ABCD", "操作手册", strict=True)))).text
+    assert text.count("操作手册") == 1
+
+
 def test_lines_that_repeat_in_the_middle_of_pages_stay(read: Read) -> None:
     pages = [
         lines([f"first {letter}", *PROSE[:4], "the same words", *PROSE[4:], f"last {letter}"])
