@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from engine.events import AttendedPassage
 from engine.kv.attended import AttendedBin
@@ -40,7 +41,7 @@ class _Passage:
 
 
 def attended_passages(
-    bins: Iterable[AttendedBin], text: Prompt, characters: Callable[[Sequence[int]], list[int]]
+    bins: Sequence[AttendedBin], text: Prompt, characters: Callable[[Sequence[int]], list[int]]
 ) -> tuple[AttendedPassage, ...]:
     """Return the passages of documents with most attention, those with more of it first.
 
@@ -61,29 +62,33 @@ def attended_passages(
             beside.add(place)
         else:
             passages.append(_Passage(span, [place]))
+    ends = {
+        span: [0, *accumulate(characters(text.tokens[_first(span) : span.stop]))]
+        for span in {each.span for each in passages}
+    }
     ordered = sorted(passages, key=lambda each: -each.weight)
-    return tuple(_written(each, total, text, characters) for each in ordered)
+    return tuple(_written(each, total, ends[each.span]) for each in ordered)
 
 
-def _inside(span: TextSpan, bins: Iterable[AttendedBin]) -> Iterator[tuple[TextSpan, AttendedBin]]:
+def _first(span: TextSpan) -> int:
+    """Return the index of the first token of its words."""
+    return span.start + span.marker_tokens
+
+
+def _inside(span: TextSpan, bins: Sequence[AttendedBin]) -> Iterator[tuple[TextSpan, AttendedBin]]:
     """Yield the places that are mostly in a span, without the first of all, which models always attend to.
 
     The end counts for less: what is read next looks back at the words that end a document.
     """
-    first = span.start + span.marker_tokens
     for place in bins:
-        start, stop = max(place.start, first), min(place.stop, span.stop)
+        start, stop = max(place.start, _first(span)), min(place.stop, span.stop)
         if place.start and 2 * (stop - start) > place.stop - place.start:
             weight = place.weight * (END_WEIGHT if stop > span.stop - END_TOKENS else 1.0)
             yield span, AttendedBin(start, stop, weight)
 
 
-def _written(
-    passage: _Passage, total: float, text: Prompt, characters: Callable[[Sequence[int]], list[int]]
-) -> AttendedPassage:
-    span = passage.span
-    first = span.start + span.marker_tokens
-    start, stop = passage.bins[0].start, passage.bins[-1].stop
-    before = sum(characters(text.tokens[first:start]))
-    inside = sum(characters(text.tokens[start:stop]))
-    return AttendedPassage(span.key, before, before + inside, passage.weight / total)
+def _written(passage: _Passage, total: float, ends: Sequence[int]) -> AttendedPassage:
+    """Return a passage by its characters; `ends` counts those before each token of its span, and all."""
+    first = _first(passage.span)
+    start, stop = passage.bins[0].start - first, passage.bins[-1].stop - first
+    return AttendedPassage(passage.span.key, ends[start], ends[stop], passage.weight / total)

@@ -62,6 +62,18 @@ def test_where_all_of_a_document_gets_about_the_same_nothing_is_told() -> None:
     assert attended_passages([], TEXT, three_each) == ()
 
 
+def test_the_characters_of_a_document_are_counted_once() -> None:
+    counted: list[int] = []
+
+    def characters(tokens: Sequence[int]) -> list[int]:
+        counted.append(len(tokens))
+        return three_each(tokens)
+
+    bins = [AttendedBin(32 * at, 32 * at + 32, 0.4 if at in (2, 6) else 0.001) for at in range(10)]
+    assert len(attended_passages(bins, TEXT, characters)) == 2
+    assert counted == [BOOK.stop - BOOK.start - BOOK.marker_tokens]
+
+
 def test_only_the_passages_with_most_attention_are_told() -> None:
     spans = (TextSpan(SpanKind.DOCUMENT, "A book", 0, 32 * 100, "a1"),)
     weights = [0.9 if place % 10 == 5 else 0.001 for place in range(100)]
