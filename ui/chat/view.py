@@ -13,8 +13,8 @@ from app.ledger.left_out import LeftOutRun
 from app.reading.shown import NO_EVIDENCE, Evidence
 from app.segments.progress import ReadingProgress
 from app.store.records import Message, Role
-from ui.chat.context_line import ContextLine
 from ui.chat.focus_order import chain_after
+from ui.chat.left_out_lines import LeftOutLines
 from ui.chat.message_widget import MessageWidget
 from ui.chat.reply_message import ReplyMessage
 from ui.chat.scroller import ConversationScroller
@@ -69,12 +69,12 @@ class ChatView(QWidget):
         self._earlier.setProperty("kind", "flat")
         self._earlier.clicked.connect(self._ask_earlier)
         self._earlier.hide()
-        self._runs: dict[int | None, LeftOutRun] = {}
-        self._lines: dict[str, ContextLine] = {}
         self._documents: Mapping[int, SpanState] = {}
         self._ways: Mapping[int, DocumentWay] = {}
         self._evidence: Mapping[int, Evidence] = {}
         self.scroller = ConversationScroller(self._earlier, self)
+        self._lines = LeftOutLines(self.scroller, self)
+        self._lines.ledger_requested.connect(self.ledger_requested)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, 0, 0, 0)
         column.addWidget(self.scroller)
@@ -101,7 +101,7 @@ class ChatView(QWidget):
 
         Holds for messages that are shown later, too.
         """
-        self._runs = {run.below_id: run for run in runs}
+        self._lines.set_runs(runs)
         self._documents = documents
         for widget in self._widgets:
             widget.show_documents(documents)
@@ -124,11 +124,6 @@ class ChatView(QWidget):
             for widget in self._widgets:
                 if isinstance(widget, UserMessage):
                     widget.show_ways(ways)
-
-    def _make_line(self, run: LeftOutRun) -> ContextLine:
-        line = ContextLine(run)
-        line.ledger_requested.connect(self.ledger_requested)
-        return line
 
     def show_messages(self, messages: Sequence[Message], has_earlier: bool) -> None:
         """Show another conversation from its end; `has_earlier` offers to load what comes before."""
@@ -224,38 +219,23 @@ class ChatView(QWidget):
         self._widgets.insert(0, widget)
         self.scroller.prepend(widget)
         self._resume_edit(widget)
-        if widget.message.id in self._runs or len(self._widgets) == 1:
+        if self._lines.has_run_above(widget.message.id) or len(self._widgets) == 1:
             self._draw_lines()
         self._order_focus(widget)
         if not self._pending:
             self._after_change()
 
     def _draw_lines(self) -> None:
-        """Put a line where a run ends; away with those where none does, or what is below has no widget."""
-        places: dict[int | None, MessageWidget | None] = {each.message.id: each for each in self._widgets}
-        if self._widgets:
-            places[None] = None
-        drawn = {run.key: run for below_id, run in self._runs.items() if below_id in places}
-        for key in self._lines.keys() - drawn.keys():
-            line = self._lines.pop(key)
-            self.scroller.set_divider(line, None)
-            line.deleteLater()
-        for key, run in drawn.items():
-            line = self._lines[key] = self._lines.get(key) or self._make_line(run)
-            line.show_run(run)
-            below = places[run.below_id]
-            self.scroller.set_divider(line, below, at_end=below is None)
+        for below in self._lines.draw(self._widgets):
             if below is not None:
                 self._order_focus(below)
             else:
-                chain_after(self._widgets[-1].focus_stops[-1], line.focus_stops)
+                chain_after(self._widgets[-1].focus_stops[-1], self._lines.focus_stops(None))
 
     def _order_focus(self, widget: MessageWidget) -> None:
         place = self._widgets.index(widget)
         before = self._widgets[place - 1].focus_stops[-1] if place > 0 else self._earlier
-        run = self._runs.get(widget.message.id)
-        line = self._lines.get(run.key) if run is not None else None
-        chain_after(before, [*(line.focus_stops if line is not None else []), *widget.focus_stops])
+        chain_after(before, [*self._lines.focus_stops(widget.message.id), *widget.focus_stops])
 
     def _after_change(self) -> None:
         if self._pending:
