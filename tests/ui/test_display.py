@@ -9,7 +9,7 @@ import pytest
 
 from app.command_line import app_command
 from app.paths import AppPaths
-from tests.display import XDisplay
+from tests.display import XDisplay, wait_until
 from tests.driven_window import choose_model, driven_window
 
 pytestmark = pytest.mark.slow
@@ -40,7 +40,8 @@ def test_a_question_is_typed_and_answered_and_is_there_after_a_restart(
 def test_a_second_start_raises_the_window_of_the_first(paths: AppPaths, x_display: XDisplay) -> None:
     with driven_window(app_command(), x_display.environment, x_display, paths) as window:
         x_display.xdotool("windowminimize", "--sync", window.window)
-        assert x_display.xdotool("search", "--onlyvisible", "--name", "Octavo") == ""
+        shown = ("search", "--onlyvisible", "--name", "Octavo")
+        wait_until(lambda: not x_display.xdotool(*shown), 30, "the window to be minimized")
         second = subprocess.run(app_command(), env=x_display.environment, timeout=60)
         assert second.returncode == 0
         assert x_display.window(window.process.pid, "Octavo") == window.window
