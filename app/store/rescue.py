@@ -33,8 +33,13 @@ from app.store.salvage import ROLES, STATES, DamagedFile, Row, damaged_file
 
 log = logging.getLogger(__name__)
 
-_UNSOUND_TYPES: dict[str, tuple[type, ...]] = {"profile": (bytes,), "context_from": (bytes, str, float)}
-"""By column of a conversation, the second one of old files, types that it never had."""
+_UNSOUND_TYPES: dict[str, tuple[type, ...]] = {
+    "profile": (bytes,),
+    "context_from": (bytes, str, float),
+    "page_starts": (bytes,),
+    "share": (bytes, str),
+}
+"""By column that a row can do without, the second one of old files, types that it never had."""
 
 _OF_CONVERSATIONS = {"attachments", "context_marks", "summaries", "readings"}
 """Tables whose rows go with their conversation; an old schema lacks some."""
@@ -119,7 +124,7 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
     tables = [name for name in db.table_names() if not name.startswith(("sqlite_", "_sqlite_", "messages"))]
     for table in tables:
         for row in _of_schema(db, table, source.rows(table)):
-            _insert(db, table, _with_sound_settings(row))
+            _insert(db, table, _without_unsound(row))
     db.executescript("""
         DELETE FROM attachments WHERE document_id NOT IN (SELECT id FROM documents);
         DELETE FROM message_attachments WHERE attachment_id NOT IN (SELECT id FROM attachments);
@@ -141,6 +146,46 @@ def _copy_rows(db: sqlite_utils.Database, source: DamagedFile) -> None:
     for table in (each for each in _OF_OTHERS if each in tables):
         for column, owner in _OF_OTHERS[table].items():
             db.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM {owner})")
+    if "reading_segments" in tables:
+        _fill_gaps(db)
+
+
+def _fill_gaps(db: sqlite_utils.Database) -> None:
+    """Put unread segments in the place of those that unfinished readings have lost.
+
+    One without any is deleted, so that it is begun anew.
+    """
+    unfinished = db.execute(
+        """SELECT readings.id, documents.text FROM readings JOIN attachments ON attachments.id = attachment_id
+           JOIN documents ON documents.id = document_id WHERE readings.text = '' AND way = 'segments'"""
+    )
+    for reading_id, text in unfinished.fetchall():
+        sql = "SELECT * FROM reading_segments WHERE reading_id = ? ORDER BY position"
+        found = [dict(row) for row in db.execute(sql, (reading_id,))]
+        db.execute("DELETE FROM reading_segments WHERE reading_id = ?", (reading_id,))
+        longest = max((row["stop"] - row["start"] for row in found), default=0)
+        if longest <= 0:
+            db.execute("DELETE FROM readings WHERE id = ?", (reading_id,))
+            continue
+        place, rows = 0, list[Row]()
+        for row in found:
+            rows += [*_unread(text, place, row["start"], longest), row]
+            place = row["stop"]
+        rows += _unread(text, place, len(text), longest)
+        for position, row in enumerate(rows):
+            _insert(
+                db, "reading_segments", row | {"id": None, "reading_id": reading_id, "position": position}
+            )
+
+
+def _unread(text: str, start: int, stop: int, longest: int) -> Iterator[Row]:
+    """Yield segments of a stretch of a text that has any words, each of so many characters at most."""
+    while text[start:stop].strip():
+        end = min(start + longest, stop)
+        if end < stop:
+            end = text.rfind(" ", start, end) + 1 or end
+        yield {"start": start, "stop": end, "state": "unread", "note": "", "is_extract": 0, "error": ""}
+        start = end
 
 
 def _of_schema(db: sqlite_utils.Database, table: str, rows: Iterable[Row]) -> Iterator[Row]:
@@ -153,8 +198,8 @@ def _of_schema(db: sqlite_utils.Database, table: str, rows: Iterable[Row]) -> It
         yield {name: value for name, value in row.items() if name in known}
 
 
-def _with_sound_settings(row: Row) -> Row:
-    """Leave out settings of a conversation that are of a wrong type: they would cost its title and draft."""
+def _without_unsound(row: Row) -> Row:
+    """Leave out values of a wrong type: they would cost a conversation its title, or a document its text."""
     return {
         name: None if isinstance(value, _UNSOUND_TYPES.get(name, ())) else value
         for name, value in row.items()

@@ -48,6 +48,13 @@ def begun(
     return store.begin_reading(asked.id, owls_of(asked).id, way, model, segments)
 
 
+def break_header(db_path: Path) -> None:
+    """Damage a file that nobody has open."""
+    content = bytearray(db_path.read_bytes())
+    content[:100] = bytes(100)
+    db_path.write_bytes(content)
+
+
 def readings(store: ConversationStore, asked: Message) -> tuple[Reading, ...]:
     return store.ledger(asked.conversation_id).readings
 
@@ -163,6 +170,26 @@ def test_readings_go_with_their_conversation(store: ConversationStore, asked: Me
             assert conn.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,)
 
 
+def test_what_is_purged_leaves_no_word_of_its_notes(
+    store: ConversationStore, asked: Message, db_path: Path
+) -> None:
+    kept = store.create_conversation("Kept").id
+    store.add_user_message(kept, None, "Words that stay.")
+    reading = begun(store, asked, model="Hidden model")
+    note = ReadSegment(0, 10, SegmentState.READ, "Hidden note. " * 400)
+    store.save_segment(reading.id, 0, note)
+    store.save_segment(reading.id, 2, dataclasses.replace(FAILED, error="Hidden error."))
+    store.finish_reading(reading.id, "Hidden text. " * 400)
+    store.finish_reading(store.reopen_reading(reading.id).id, "Hidden again. " * 400)
+    begun(store, asked, DocumentWay.LOOK_UP)
+    files = [db_path, *db_path.parent.glob(f"{db_path.name}-*")]
+    assert any(b"Hidden note" in file.read_bytes() for file in files)
+    store.delete(asked.conversation_id)
+    store.purge_deleted()
+    assert not any(b"Hidden" in file.read_bytes() for file in files)
+    assert any(b"Words that stay" in file.read_bytes() for file in files)
+
+
 def test_a_reply_keeps_its_sources_and_they_never_change(
     store: ConversationStore, asked: Message, db_path: Path
 ) -> None:
@@ -213,9 +240,7 @@ def test_a_rescue_takes_readings_and_sources_along(
         conn.execute("INSERT INTO readings VALUES (9, 1, 99, 1, 'look_up', 'A model', 'Lost.')")
         conn.execute("INSERT INTO reading_segments VALUES (90, 9, 0, 0, 1, 'read', '', 0, '')")
         conn.execute("INSERT INTO sources VALUES (90, 99, 0, 1, 1, 0, 2, 'noted', 0, NULL)")
-    content = bytearray(db_path.read_bytes())
-    content[:100] = bytes(100)
-    db_path.write_bytes(content)
+    break_header(db_path)
     rescued, report = open_store(db_path)
     assert report.moved_aside is not None
     assert readings(rescued, asked) == (done,)
@@ -224,6 +249,54 @@ def test_a_rescue_takes_readings_and_sources_along(
     assert rescued.speed("A model") == "fast"
     with closing(sqlite3.connect(db_path)) as conn:
         assert conn.execute("PRAGMA foreign_key_check").fetchall() == []
+    rescued.close()
+
+
+@pytest.mark.parametrize("lost", [[0], [1], [2], [1, 2], [0, 2], [0, 1, 2]])
+def test_segments_that_are_lost_are_unread_again_where_a_reading_is_to_be_gone_on_with(
+    store: ConversationStore, asked: Message, db_path: Path, lost: list[int]
+) -> None:
+    text = owls_of(asked).text
+    spans = [(0, 10), (10, 20), (20, len(text))]
+    segments = tuple(ReadSegment(*span) for span in spans)
+    reading = begun(store, asked, segments=segments)
+    for index, each in enumerate(segments):
+        store.save_segment(
+            reading.id, index, dataclasses.replace(each, state=SegmentState.READ, note="Owls.")
+        )
+    store.close()
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.executemany("DELETE FROM reading_segments WHERE position = ?", [(index,) for index in lost])
+    break_header(db_path)
+    rescued, _ = open_store(db_path)
+    found = rescued.reading_segments(reading.id)
+    unread = "".join(text[each.start : each.stop] for each in found if each.state is SegmentState.UNREAD)
+    noted = [(each.start, each.stop) for each in found if each.note]
+    assert noted == [span for index, span in enumerate(spans) if index not in lost]
+    if noted:
+        assert unread == "".join(text[slice(*spans[index])] for index in lost)
+    else:
+        assert found == readings(rescued, asked) == ()
+    for index, each in enumerate(found):  # each can be read
+        rescued.save_segment(reading.id, index, dataclasses.replace(each, state=SegmentState.READ))
+    rescued.close()
+
+
+def test_damaged_page_starts_cost_no_document(
+    store: ConversationStore, asked: Message, db_path: Path
+) -> None:
+    store.close()
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        (sql,) = conn.execute("SELECT sql FROM sqlite_schema WHERE name = 'attachments'").fetchone()
+        conn.execute("PRAGMA writable_schema=ON")
+        loose = sql.replace("STRICT", "")
+        conn.execute("UPDATE sqlite_schema SET sql = ? WHERE name = 'attachments'", (loose,))
+        conn.execute("DROP TRIGGER attachments_sent")
+    with closing(sqlite3.connect(db_path)) as conn, conn:
+        conn.execute("UPDATE attachments SET page_starts = x'00'")
+    break_header(db_path)
+    rescued, _ = open_store(db_path)
+    assert [each.title for each in rescued.message(asked.id).attachments] == [owls_of(asked).title]
     rescued.close()
 
 
