@@ -56,8 +56,7 @@ class ChatDocuments:
         Raises:
             AdmissionError: there is.
         """
-        unread = [each for each in self._to_read(context) if each.stored is None or not each.stored.is_done]
-        self._reader.admit(self._question(context, planner), unread)
+        self._reader.admit(self._question(context, planner), self._to_read(context))
 
     def read(
         self,
@@ -94,7 +93,7 @@ class ChatDocuments:
     def sources(self, reply: ReplyInProgress, context: ConversationContext) -> tuple[Source, ...]:
         """Return the passages that a reply in this context may rest on, and those that it attended to."""
         own = _own_readings(context)
-        earlier = [each for each in _path_readings(context) if each not in own]
+        earlier = _earlier_readings(context)
         documents = _documents(context)
         texts = {document.id: document.text for document in documents}
         sources = answer_sources(reply.text, own, earlier, texts, self._store)
@@ -122,7 +121,7 @@ class ChatDocuments:
             kv=settings.kv,
             room_tokens=planner.reading_room(context),
             conversation_id=planner.conversation_id,
-            first_number=last_number(_path_readings(context), self._store) + 1,
+            first_number=last_number(_earlier_readings(context), self._store) + 1,
             max_context=settings.max_context,
             repetition_penalty=settings.sampling.repetition_penalty,
             anyway=settings.anyway,
@@ -136,8 +135,10 @@ def _own_readings(context: ConversationContext) -> tuple[Reading, ...]:
     return () if question is None else context.ways.readings(question)
 
 
-def _path_readings(context: ConversationContext) -> list[Reading]:
-    return [reading for message in context.path for reading in context.ways.readings(message.id)]
+def _earlier_readings(context: ConversationContext) -> list[Reading]:
+    """Return what was read for the questions before the one that waits."""
+    before = (message.id for message in context.path if message.id != context.ways.question_id)
+    return [reading for message_id in before for reading in context.ways.readings(message_id)]
 
 
 def _documents(context: ConversationContext) -> Sequence[Attachment]:

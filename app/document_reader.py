@@ -17,8 +17,8 @@ from app.reading.keeping import ReadingKeeper
 from app.reading.passages import PassageFinder
 from app.reading.question import DocumentQuestion, DocumentToRead
 from app.reading.records import Reading, ReadSegment, SegmentState
-from app.segments.budget import SegmentBudget
-from app.segments.joining import joined_notes
+from app.segments.budget import SegmentBudget, most_fitting_tokens
+from app.segments.joining import BETWEEN, joined_notes
 from app.segments.notes import SEGMENT_CONVERSATION, NoteTaker, note_request
 from app.segments.numbering import numbered
 from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
@@ -31,9 +31,10 @@ from app.segments.prompts import (
 )
 from app.segments.reading import SegmentClock, SegmentedDocument, SegmentReading
 from app.segments.splitting import split_text
+from app.sources.evidence import fitting_sentence
 from engine.admission import AdmissionError, longer_context
 from engine.cancel import CancelToken
-from engine.engine import Engine, LoadedModel
+from engine.engine import Engine
 from engine.errors import ModelError
 from engine.events import Finished
 from engine.kv.precision import KVSpec
@@ -91,10 +92,11 @@ class DocumentReader:
             AdmissionError: there is no room for segments, or for what is to be read of a document.
             ModelError: no model is loaded.
         """
-        if not documents:
+        unread = [each for each in documents if not each.is_ready(self._model, reads_on=question.reads_on)]
+        if not unread:
             return
-        missing = LEAST_ROOM_TOKENS * len(documents) - question.room_tokens
-        in_segments = [each for each in documents if each.way is DocumentWay.SEGMENTS]
+        missing = LEAST_ROOM_TOKENS * len(unread) - question.room_tokens
+        in_segments = [each for each in unread if each.way is DocumentWay.SEGMENTS]
         size, budget = self._budget(question, in_segments)
         if in_segments:
             missing = max(missing, budget.missing_tokens)
@@ -124,16 +126,25 @@ class DocumentReader:
 
         Raises:
             Cancelled: it was stopped; what was read until then is kept.
+            AdmissionError: there is no room for it, see `admit`.
             OctavoError: no segment of a document could be read; why not.
         """
+        self.admit(question, documents)
         in_segments = [each for each in documents if each.way is DocumentWay.SEGMENTS]
         _, budget = self._budget(question, in_segments)
         taker = NoteTaker(self._engine, question, budget, cancel, wanted_kv)
-        run = _Run(self._engine, self._keeper, self._finder, question, taker, cancel)
+        run = _Run(self._keeper, self._finder, question, self._model, taker, cancel)
+        self._engine.publish_reading()
         try:
             return (yield from run.readings(documents))
         finally:
             self._engine.forget(SEGMENT_CONVERSATION)
+
+    @property
+    def _model(self) -> str:
+        if self._engine.loaded is None:
+            raise ModelError("No model is loaded. Choose one first.")
+        return self._engine.loaded.info.name
 
     def _budget(
         self, question: DocumentQuestion, documents: Sequence[DocumentToRead]
@@ -150,81 +161,91 @@ class DocumentReader:
         return frame, SegmentBudget.of(limit, frame.num_tokens, join_frame.num_tokens)
 
 
+_Begun = SegmentReading | Reading | None
+"""A document whose segments are to be read, one that is answered from as it is, or is to be looked up."""
+
+
 class _Run:
     """Reads the documents of one question."""
 
     def __init__(
         self,
-        engine: Engine,
         keeper: ReadingKeeper,
         finder: PassageFinder,
         question: DocumentQuestion,
+        model: str,
         taker: NoteTaker,
         cancel: CancelToken,
     ) -> None:
-        self._engine = engine
         self._keeper = keeper
         self._finder = finder
         self._question = question
+        self._model = model
         self._taker = taker
         self._cancel = cancel
         self._next_number = question.first_number
         self._room_tokens = question.room_tokens
 
-    @property
-    def _loaded(self) -> LoadedModel:
-        if self._engine.loaded is None:
-            raise ModelError("No model is loaded. Choose one first.")
-        return self._engine.loaded
-
     def readings(
         self, documents: Sequence[DocumentToRead]
     ) -> Generator[SegmentEvent, None, DocumentReadings]:
+        """Read what is to be read of each document, after all have been cut into segments."""
         started_s = time.perf_counter()
-        self._engine.publish_reading()
-        begun: list[SegmentReading | Reading | None] = []
+        begun: list[_Begun] = []
         for each in documents:
             begun.append((yield from self._begun(each)))
+        served = (each for each in begun if isinstance(each, Reading))
+        self._next_number = max(self._next_number, *map(self._behind, served), 1)
         clock = SegmentClock(sum(len(each.segments) for each in begun if isinstance(each, SegmentReading)))
+        num_left = sum(not isinstance(each, Reading) for each in begun)
+        self._taker.budget = self._taker.budget.shared_by(clock.total, self._room_tokens)
         readings = []
-        for number, (document, reading) in enumerate(zip(documents, begun, strict=True)):
-            num_left = sum(not isinstance(each, Reading) for each in begun[number:])
-            match reading:
-                case SegmentReading():
-                    yield from reading.events(clock, reads_on=self._question.reads_on)
-                    done = yield from self._noted(document, reading, clock, self._room_tokens // num_left)
-                case Reading():
-                    done = reading
-                case None:
-                    done = yield from self._looked_up(document, self._room_tokens // num_left)
+        for document, reading in zip(documents, begun, strict=True):
+            if isinstance(reading, Reading):
+                readings.append(reading)
+                continue
+            done = yield from self._done(document, reading, clock, self._room_tokens // num_left)
             readings.append(done)
-            if reading is not done:
-                self._room_tokens -= self._taker.count(done.text)
+            num_left -= 1
+            self._room_tokens -= self._taker.count(done.text)
             self._next_number = max(self._next_number, self._behind(done))
         seconds = time.perf_counter() - started_s
         return DocumentReadings(tuple(readings), self._taker.peak_nbytes, seconds)
 
-    def _begun(
-        self, document: DocumentToRead
-    ) -> Generator[SegmentEvent, None, SegmentReading | Reading | None]:
+    def _done(
+        self,
+        document: DocumentToRead,
+        reading: SegmentReading | None,
+        clock: SegmentClock,
+        room_tokens: int,
+    ) -> Generator[SegmentEvent, None, Reading]:
+        """Read a document in segments, or look it up, and finish its reading."""
+        if reading is None:
+            return (yield from self._looked_up(document, room_tokens))
+        yield from reading.events(clock, reads_on=self._question.reads_on)
+        return (yield from self._noted(document, reading, clock, room_tokens))
+
+    def _begun(self, document: DocumentToRead) -> Generator[SegmentEvent, None, _Begun]:
         """Return the reading of a document: done, to be read on, or None where it is to be looked up."""
-        stored = self._stored(document)
-        if stored is not None and stored.is_done:
-            is_complete = document.way is DocumentWay.LOOK_UP or stored.num_read == stored.num_segments
-            if is_complete or not self._question.reads_on:
-                return stored
-            stored = self._keeper.reopen_reading(stored.id)
+        if document.is_ready(self._model, reads_on=self._question.reads_on):
+            return document.stored
         if document.way is DocumentWay.LOOK_UP:
             return None
-        return self._segment_reading(document, stored or (yield from self._split(document)))
+        reading = self._going_on(document) or (yield from self._split(document))
+        segmented = SegmentedDocument(document.document, self._taker.budget.segment_tokens)
+        return SegmentReading(reading, segmented, self._keeper, self._taker)
 
-    def _stored(self, document: DocumentToRead) -> Reading | None:
-        """Return what is kept of reading a document this way; notes only of the model that is loaded."""
+    def _going_on(self, document: DocumentToRead) -> Reading | None:
+        """Return the reading that is gone on with, None where there is nothing that helps.
+
+        Where no segment has been read, they are cut anew: the context may have become shorter.
+        """
         stored = document.stored
-        if stored is None or stored.way is not document.way:
+        if stored is None or (stored.way, stored.model) != (document.way, self._model):
             return None
-        is_same = stored.way is DocumentWay.LOOK_UP or stored.model == self._loaded.info.name
-        return stored if is_same else None
+        if stored.is_done:
+            stored = self._keeper.reopen_reading(stored.id)
+        return stored if stored.num_read else None
 
     def _split(self, document: DocumentToRead) -> Generator[SegmentEvent, None, Reading]:
         """Cut a document into segments, which takes seconds for some megabytes."""
@@ -239,13 +260,9 @@ class _Run:
             self._question.message_id,
             document.attachment_id,
             document.way,
-            self._loaded.info.name,
+            self._model,
             segments,
         )
-
-    def _segment_reading(self, document: DocumentToRead, reading: Reading) -> SegmentReading:
-        segmented = SegmentedDocument(document.document, self._taker.budget.segment_tokens)
-        return SegmentReading(reading, segmented, self._keeper, self._taker)
 
     def _noted(
         self, document: DocumentToRead, reading: SegmentReading, clock: SegmentClock, room_tokens: int
@@ -257,10 +274,15 @@ class _Run:
             states.count(SegmentState.READ), states.count(SegmentState.FAILED), len(states)
         )
         notes = reading.notes(self._next_number)
-        room = room_tokens - self._taker.count(notes_text(title, coverage, "", self._next_number))
+        room = room_tokens - self._taker.count(notes_text(title, coverage, "…", self._next_number, "…"))
         progress = SegmentProgress(clock.number, clock.total, title, SegmentStage.JOINING)
+        noted = BETWEEN.join(note.text for note in notes)
+        fitting = fitting_sentence(
+            self._question.words, noted, most_fitting_tokens(room_tokens), self._taker.count
+        )
+        room -= self._taker.count(fitting)
         joined = (yield from joined_notes(notes, room, self._taker, progress)) if notes else ""
-        text = notes_text(title, coverage, joined, self._next_number)
+        text = notes_text(title, coverage, joined, self._next_number, fitting)
         return self._keeper.finish_reading(reading.reading.id, text)
 
     def _looked_up(
@@ -272,7 +294,9 @@ class _Run:
         segments = self._finder.segments(
             document.document, words, self._next_number, room_tokens, count, self._cancel
         )
-        text = self._finder.text(document.document, segments, self._next_number, self._cancel)
+        text = self._finder.text(
+            document.document, segments, words, self._next_number, room_tokens, count, self._cancel
+        )
         reading = self._begin(document, segments)
         return self._keeper.finish_reading(reading.id, text)
 

@@ -192,7 +192,6 @@ class SingleQuestion:
             anyway=asked.anyway,
         )
         reader = DocumentReader(self._engine, self._keeper)
-        reader.admit(question, documents)
         self._read = yield from reader.read(question, documents, cancel)
         self.readings = {each.attachment_id: each for each in self._read.readings}
 

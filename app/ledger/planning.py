@@ -122,10 +122,20 @@ class TrimPlanner:
         return ContextRoom.of(size, positions, self.settings, self._reading_tokens(context, size))
 
     def reading_room(self, context: ConversationContext) -> int:
-        """Return the tokens that all that is read of documents for the question may have; 0 for no room."""
-        size = self._size(context)
+        """Return the tokens that what is still to be read of documents for the question may have; 0 for none.
+
+        That is as much as when all of it is read at once.
+        """
+        size, question = self._size(context), context.ways.question_id
         limit = min(size.limit_tokens, size.fitting_tokens)
-        return max(0, min(reading_room_tokens(limit), limit - size.num_tokens - MIN_ANSWER_TOKENS))
+        free = limit - size.num_tokens - MIN_ANSWER_TOKENS
+        most = reading_room_tokens(limit)
+        for each in () if question is None else context.ways.readings(question):
+            if each.serves(each.way, self.loaded.info.name, reads_on=self.settings.reads_on):
+                most -= self.count(each.text)
+            else:
+                free += self.count(each.text)
+        return max(0, min(most, free))
 
     def _reading_tokens(self, context: ConversationContext, size: PromptSize) -> int:
         """Return the room for what is still to be read of documents."""

@@ -46,6 +46,10 @@ class DocumentToRead:
     way: DocumentWay
     stored: Reading | None = None
 
+    def is_ready(self, model: str, *, reads_on: bool) -> bool:
+        """Return whether what is kept is answered from as it is, see `Reading.serves`."""
+        return self.stored is not None and self.stored.serves(self.way, model, reads_on=reads_on)
+
 
 @dataclass(frozen=True)
 class DocumentQuestion:

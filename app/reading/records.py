@@ -89,6 +89,20 @@ class Reading:
         """Whether it is ready to be answered from."""
         return bool(self.text)
 
+    def serves(self, way: DocumentWay, model: str, *, reads_on: bool) -> bool:
+        """Return whether it is answered from as it is; else the document is read on, or anew.
+
+        Args:
+            way: how the document is to be read.
+            model: the name of the model; notes of another one are not used.
+            reads_on: whether segments that have not been read are to be.
+        """
+        if not self.is_done or self.way is not way:
+            return False
+        if way is DocumentWay.LOOK_UP:
+            return True
+        return self.model == model and (self.num_read == self.num_segments or not reads_on)
+
 
 class SourceKind(enum.Enum):
     """How an answer came by a passage; the value is how it is stored."""

@@ -50,10 +50,8 @@ def _batches(notes: Sequence[NumberedNote], room_tokens: int, taker: NoteTaker) 
     batches: list[list[NumberedNote]] = []
     filled = 0
     for note, size in zip(notes, sizes, strict=True):
-        fits = filled + size <= share or (
-            len(batches[-1:]) == 1 and len(batches[-1]) == 1 and filled + size <= taker.budget.join_tokens
-        )
-        if not batches or not fits:
+        most = taker.budget.join_tokens if batches and len(batches[-1]) == 1 else share
+        if not batches or filled + size > most:
             batches.append([])
             filled = 0
         batches[-1].append(note)

@@ -13,6 +13,7 @@ from app.documents.document import Document
 from app.documents.ways import DocumentWay
 from app.ledger.actions import read_by
 from app.ledger.context import ConversationContext, SpanState
+from app.ledger.planning import TrimPlanner
 from app.ledger.records import attachment_key
 from app.profiles import DocumentMode, Overflow
 from app.reading.records import Reading, SourceKind
@@ -206,6 +207,39 @@ def test_an_answer_from_what_was_read_can_be_gone_on_with(talk: Talk) -> None:
     assert talk.readings[0].is_done and talk.readings[0].num_read == 2
     rest = talk.answer(question)
     assert talk.begun[0] == 3 and stats_of(rest).segments == talk.readings[0].num_segments
+    assert [each.number for each in rest.sources] == list(range(1, len(rest.sources) + 1))
+
+
+@pytest.mark.parametrize(("number", "reads_on"), [(2, True), (4, False)])
+def test_a_reading_that_was_stopped_and_gone_on_with_is_answered_as_one_that_never_was(
+    talk: Talk, number: int, reads_on: bool
+) -> None:
+    documents = [paper("First", 100), paper("Second", 100)]
+    whole = talk.ask(QUESTION, *documents)
+    unbroken = talk.readings
+    talk.leaf = None
+    question = talk.say(QUESTION, *documents)
+    stop_at(talk, question, number)
+    if not reads_on:
+        talk.answer(question, dataclasses.replace(SETTINGS, reads_on=False))
+    answer = talk.answer(question)
+    assert [each.text for each in talk.readings[2:]] == [each.text for each in unbroken]
+    assert answer.text == whole.text
+
+
+def test_a_document_that_is_left_to_read_has_the_room_that_it_had_at_first(talk: Talk) -> None:
+    question = talk.say(QUESTION, paper("First", 100), paper("Second", 100))
+
+    def room() -> int:
+        context = ConversationContext.of(talk.store.path(question.id), talk.store.ledger(talk.id))
+        return TrimPlanner(talk.engine, talk.id, SETTINGS).reading_room(context)
+
+    stop_at(talk, question, 1)
+    at_first = room()
+    stop_at(talk, question, 3)
+    first, second = talk.readings
+    assert (first.is_done, second.is_done) == (True, False)
+    assert room() == at_first - len(first.text.split())
 
 
 def test_a_reply_that_is_dropped_while_segments_are_read_is_a_stopped_one(talk: Talk) -> None:

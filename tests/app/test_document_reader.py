@@ -233,6 +233,17 @@ def test_an_answer_from_what_was_read_leaves_the_rest_and_says_so(talking: Engin
     assert len(rest.begun) == unread and rest.result.readings[0].is_done
 
 
+def test_segments_of_which_none_was_read_are_cut_anew_for_a_context_that_became_shorter(
+    talking: Engine,
+) -> None:
+    keeper = PassingReadings()
+    stopped_at(talking, 1, keeper)
+    shorter = question(max_context=LIMIT // 2)
+    anew = Read(talking, in_segments(LONG, stored=keeper.reopen_reading(1)), shorter, keeper)
+    assert len(anew.segments()) > len(keeper.reading_segments(1))
+    assert {each.state for each in anew.segments()} == {SegmentState.READ}
+
+
 class FailingEngine(Engine):
     """An engine that cannot read what has certain words in it, the first so many times."""
 
@@ -289,6 +300,18 @@ def test_a_context_that_is_too_small_is_refused_before_anything_is_read(talking:
     reader.admit(question(max_context=caught.value.choices[0].max_context), in_segments(LONG))
     with pytest.raises(AdmissionError, match="too little room"):
         reader.admit(question(room_tokens=80), looked_up(LONG))
+
+
+def test_what_is_to_be_read_again_is_refused_too_where_the_context_is_too_small(
+    talking: Engine, long_read: Read
+) -> None:
+    done = long_read.result.readings[0]
+    small = question(max_context=150)
+    DocumentReader(talking, PassingReadings()).admit(small, in_segments(LONG, stored=done))
+    for changes in ({"model": "Another"}, {"num_read": 2}):
+        again = dataclasses.replace(done, **changes)
+        with pytest.raises(AdmissionError, match="too little room"):
+            Read(talking, in_segments(LONG, stored=again), small)
 
 
 # Looking up.
