@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass
 
 from engine.model_info import ModelInfo
@@ -125,7 +126,7 @@ class ReadingSpeed:
         try:
             stored = json.loads(text or "{}")
             return cls(*(_with_sums(getattr(unknown, name), stored[name]) for name in ("read", "written")))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             return unknown
 
 
@@ -136,7 +137,10 @@ def speed_key(loaded: LoadedModel) -> str:
 
 def _with_sums(empty: TokenTime, sums: dict[str, float]) -> TokenTime:
     names = [field.name for field in dataclasses.fields(TokenTime) if field.name != "growth"]
-    return dataclasses.replace(empty, **{name: float(sums[name]) for name in names})
+    values = {name: float(sums[name]) for name in names}
+    if not all(0 <= value < math.inf for value in values.values()):
+        raise ValueError(f"no sums of times: {values}")
+    return dataclasses.replace(empty, **values)
 
 
 def _attention_growth(info: ModelInfo) -> float:

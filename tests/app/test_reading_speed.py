@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,17 @@ def test_it_is_the_same_after_it_was_stored() -> None:
 
 @pytest.mark.parametrize("text", ["", "no json", "[]", "{}", '{"read": {}, "written": {}}', '{"read": 3}'])
 def test_what_cannot_be_read_is_not_known(text: str) -> None:
+    assert ReadingSpeed.of_model(INFO, text) == ReadingSpeed.of_model(INFO)
+
+
+@pytest.mark.parametrize("damaged", ["NaN", "Infinity", "-1.0", "1e999"])
+@pytest.mark.parametrize("name", ["tokens", "position_2", "time"])
+def test_nor_is_what_makes_no_sense(damaged: str, name: str) -> None:
+    speed = ReadingSpeed.of_model(INFO).with_read(0, 300, 2.0).with_written(300, 320, 1.0)
+    sums = json.loads(speed.as_text)
+    sums["read"][name] = "here"
+    text = json.dumps(sums).replace('"here"', damaged)
+
     assert ReadingSpeed.of_model(INFO, text) == ReadingSpeed.of_model(INFO)
 
 
