@@ -13,6 +13,7 @@ from typing import Any
 from app.documents import markup
 from app.documents.archive import DUBLIN_CORE_TITLE, Archive
 from app.documents.cleaning import tidy_text
+from app.documents.docx_fields import Fields, field_text
 from app.documents.docx_numbering import BULLET, WORD, Numbering
 from app.documents.docx_styles import Style, as_number, paragraph_style, read_styles
 from app.documents.extracted import Extracted
@@ -26,9 +27,10 @@ _RELATIONSHIP_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relat
 _NUM_PAGES = "{http://schemas.openxmlformats.org/officeDocument/2006/extended-properties}Pages"
 _COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _NOT_TEXT = frozenset(
-    ("pPr", "rPr", "del", "moveFrom", "instrText", "delText", "sdtPr", "sdtEndPr", "tblPr", "Fallback")
+    ("pPr", "rPr", "del", "moveFrom", "delText", "delInstrText", "sdtPr", "sdtEndPr", "tblPr", "Fallback")
 )
-_FIXED_TEXT = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+_FIXED_TEXT = {"tab": "\t", "ptab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+_MEANT = frozenset(("hyperlink", "fldSimple", "rt"))
 _NOTES = {"footnoteReference": "footnote", "endnoteReference": "endnote"}
 _BLOCK_WRAPPERS = frozenset(
     ("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag", "AlternateContent", "Choice")
@@ -102,8 +104,8 @@ class _Writer:
         """Return a paragraph and the text boxes that are anchored in it."""
         pieces: list[str] = []
         boxes: list[Any] = []
-        self._collect(paragraph, pieces, boxes)
-        text = re.sub(r" *\n *", "\n", "".join(pieces)).strip()
+        self._collect(paragraph, pieces, boxes, Fields())
+        text = re.sub(r" +\n", "\n", "".join(pieces)).strip()
         heading, list_id, level = self._format(paragraph)
         # A paragraph without text is not shown, but Word counts it where it is numbered.
         label = self._numbering.label(list_id, level) if list_id else None
@@ -122,9 +124,10 @@ class _Writer:
             blocks += self.blocks(box)
         return blocks
 
-    def _collect(self, element: Any, pieces: list[str], boxes: list[Any]) -> None:
+    def _collect(self, element: Any, pieces: list[str], boxes: list[Any], fields: Fields) -> None:
         """Gather the text below an element and the text boxes in it, which stand apart."""
-        for child in element:
+        # What is to be read over a word stands before it.
+        for child in reversed(element) if _name(element) == "ruby" else element:
             name = _name(child)
             if name == "t":
                 pieces.append(child.text or "")
@@ -139,18 +142,27 @@ class _Writer:
             elif name == "lastRenderedPageBreak":
                 self.num_page_breaks += 1
                 pieces.append(page_mark(self.num_page_breaks + 1))
-            elif name == "hyperlink":
-                words: list[str] = []
-                self._collect(child, words, boxes)
-                pieces.append(
-                    markup.link("".join(words), self._links.get(child.get(_RELATIONSHIP_ID, ""), ""))
-                )
-            elif name == "r" and _is_raised(child):
-                raised: list[str] = []
-                self._collect(child, raised, boxes)
-                pieces.append(markup.superscript("".join(raised)))
-            elif name not in _NOT_TEXT:
-                self._collect(child, pieces, boxes)
+            elif name == "fldChar":
+                fields.mark(child.get(f"{WORD}fldCharType", ""), pieces)
+            elif name == "instrText":
+                fields.instruct(child.text or "")
+            elif name in _MEANT or (name == "r" and _is_raised(child)):
+                inside: list[str] = []
+                self._collect(child, inside, boxes, fields)
+                pieces.append(self._meant("".join(inside), child))
+            elif name not in _NOT_TEXT and not (name == "r" and _is_hidden(child)):
+                self._collect(child, pieces, boxes, fields)
+
+    def _meant(self, text: str, element: Any) -> str:
+        """Return the text of a link, of what is to be read over a word, or of a raised run."""
+        name = _name(element)
+        if name == "hyperlink":
+            return markup.link(text, self._links.get(element.get(_RELATIONSHIP_ID, ""), ""))
+        if name == "fldSimple":
+            return field_text(text, element.get(f"{WORD}instr", ""))
+        if name == "rt":
+            return f"({text})" if text else ""
+        return "" if _is_hidden(element) else markup.superscript(text)
 
     def _cite(self, kind: str, note_id: str) -> str:
         """Return the mark of a note, numbered in the order of the text."""
@@ -255,6 +267,12 @@ def _is_raised(run: Any) -> bool:
     """Return whether a run is set as superscript."""
     align = run.find(f"{WORD}rPr/{WORD}vertAlign")
     return align is not None and align.get(f"{WORD}val") == "superscript"
+
+
+def _is_hidden(run: Any) -> bool:
+    """Return whether a run is in the file and not shown."""
+    hidden = run.find(f"{WORD}rPr/{WORD}vanish")
+    return hidden is not None and hidden.get(f"{WORD}val") not in ("0", "false", "off")
 
 
 def _name(element: Any) -> str:

@@ -22,7 +22,7 @@ _SELF_CLOSED = re.compile(
 )
 _DROPPED_TAGS = (
     "head script style noscript template svg canvas iframe object embed audio video button select "
-    "textarea annotation annotation-xml"
+    "textarea rp annotation annotation-xml"
 )
 _DROPPED = frozenset(_DROPPED_TAGS.split())
 _BLOCK_TAGS = (
@@ -32,6 +32,7 @@ _BLOCK_TAGS = (
 )
 _BLOCKS = frozenset(_BLOCK_TAGS.split())
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_FIXED_TEXT = {"br": "\n", "rt": "("}  # a reading of Chinese signs; not all pages say how to set it apart
 _MAX_SPAN = 50
 
 
@@ -152,6 +153,8 @@ class _Writer:
             self.num_quotes -= 1
         elif tag == "a":
             self._end_link(element)
+        elif tag == "rt":
+            self.inline.append(")")
 
     def add(self, text: str | None) -> None:
         """Add running text, whose white space means nothing."""
@@ -182,8 +185,8 @@ class _Writer:
         tag = element.tag
         if tag in _HEADINGS:
             self.marker = "#" * _HEADINGS[tag] + " "
-        elif tag == "br":
-            self.inline.append("\n")
+        elif tag in _FIXED_TEXT:
+            self.inline.append(_FIXED_TEXT[tag])
         elif tag == "ul":
             self.lists.append(None)
         elif tag == "ol":

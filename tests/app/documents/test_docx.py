@@ -81,6 +81,50 @@ def test_content_controls_links_and_insertions_are_read_and_deletions_are_not(re
     assert read("a.docx", samples.docx(body)).text == "in a control\n\nsee the site, new\nnext line"
 
 
+MARK = '<w:r><w:fldChar w:fldCharType="{}"/></w:r>'.format
+INSTRUCTION = "<w:r><w:instrText>{}</w:instrText></w:r>".format
+RUN = "<w:r><w:t xml:space='preserve'>{}</w:t></w:r>".format
+
+
+def field(instruction: str, shown: str) -> str:
+    """Return a field whose instruction comes in two pieces."""
+    half = len(instruction) // 2
+    instructions = INSTRUCTION(instruction[:half]) + INSTRUCTION(instruction[half:])
+    return MARK("begin") + instructions + MARK("separate") + shown + MARK("end")
+
+
+def test_links_that_are_fields_keep_where_they_lead(read: Read) -> None:
+    address = 'HYPERLINK "https://octavo.test/a" \\o "tip"'
+    place = 'HYPERLINK \\l "place"'
+    inner = RUN("page ") + field("PAGEREF _Toc", RUN("7"))
+    simple = f"<w:fldSimple w:instr=' HYPERLINK https://octavo.test/b '>{RUN('two')}</w:fldSimple>"
+    body = (
+        f"<w:p>{RUN('See ')}{field(address, inner)}{RUN(', ')}{simple}{RUN('; ')}"
+        f"{field(place, RUN('below'))}{RUN('.')}</w:p>"
+        f"<w:p>{MARK('end')}{MARK('begin')}{RUN('no end')}</w:p>"
+    )
+    assert read("a.docx", samples.docx(body)).text == (
+        "See [page 7](https://octavo.test/a), [two](https://octavo.test/b); below.\n\nno end"
+    )
+
+
+def test_hidden_words_are_not_read(read: Read) -> None:
+    hidden = "<w:r><w:rPr><w:vanish{}/></w:rPr><w:t>{}</w:t></w:r>".format
+    shown = hidden(' w:val="0"', " three")
+    body = f"<w:p>{RUN('one')}{hidden('', ' two')}{shown}</w:p>"
+    assert read("a.docx", samples.docx(body)).text == "one three"
+
+
+def test_how_a_word_is_read_comes_after_it(read: Read) -> None:
+    ruby = f"<w:ruby><w:rubyPr/><w:rt>{RUN('とう')}</w:rt><w:rubyBase>{RUN('東')}</w:rubyBase></w:ruby>"
+    assert read("a.docx", samples.docx(f"<w:p><w:r>{ruby}</w:r>{RUN('へ')}</w:p>")).text == "東(とう)へ"
+
+
+def test_lines_of_code_keep_their_indentation(read: Read) -> None:
+    body = f"<w:p>{RUN('def f():')}<w:r><w:br/></w:r>{RUN('    return 1')}</w:p>"
+    assert read("a.docx", samples.docx(body)).text == "def f():\n    return 1"
+
+
 def test_a_text_box_is_read_once(read: Read) -> None:
     box = f"<w:txbxContent>{TEXT('boxed')}</w:txbxContent>"
     body = (

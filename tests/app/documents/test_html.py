@@ -113,3 +113,8 @@ def test_words_that_look_like_markup_stay_words(read: Read) -> None:
     assert (
         read("a.html", "<p># 1 of the charts</p><p>``` here</p>").text == "\\# 1 of the charts\n\n\\``` here"
     )
+
+
+def test_how_a_word_is_read_is_set_apart_from_it(read: Read) -> None:
+    page = "<p><ruby>東<rt>とう</rt></ruby>と<ruby>京<rp>（</rp><rt>きょう</rt><rp>）</rp></ruby></p>"
+    assert read("a.html", page).text == "東(とう)と京(きょう)"
