@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from engine.admission import LEAST_SEGMENT_TOKENS, MOST_SEGMENT_TOKENS, note_room_tokens
@@ -10,6 +11,10 @@ NOTE_SHARE = 40
 """The notes on one segment take this fraction of the context at most,"""
 NOTE_TOKENS = (48, 160)
 """within these bounds."""
+MOST_FITTING_TOKENS, FITTING_SHARE = 128, 8
+"""The sentence that fits a question best has at most so many, and this fraction of the room beside notes."""
+FRAME_TOKENS = 20
+"""About what the number and the place of a note take."""
 MARGIN_TOKENS = 8
 """What a text may take more in the middle of a prompt than alone."""
 
@@ -45,6 +50,14 @@ class SegmentBudget:
         segment_tokens = min(MOST_SEGMENT_TOKENS, _round(room - frame_tokens))
         return cls(segment_tokens, note_tokens, writing_tokens, room - join_frame_tokens)
 
+    def shared_by(self, num_segments: int, room_tokens: int) -> SegmentBudget:
+        """Return it with notes so long that those on all segments have room together, within bounds.
+
+        What is written beyond that takes time twice: until it is there, and until it has been made shorter.
+        """
+        share = room_tokens // max(num_segments, 1) - FRAME_TOKENS
+        return dataclasses.replace(self, note_tokens=min(self.note_tokens, max(share, NOTE_TOKENS[0])))
+
     @property
     def missing_tokens(self) -> int:
         """What the context lacks for reading in segments to lead anywhere; 0 or less for nothing."""
@@ -58,6 +71,11 @@ def _round(num_tokens: int) -> int:
     Questions of about the same length are to have the same segments, whose keys and values are kept.
     """
     return num_tokens - num_tokens % (1 << max(0, num_tokens.bit_length() - 3))
+
+
+def most_fitting_tokens(room_tokens: int) -> int:
+    """Return what the sentence that fits best may have beside notes or passages in so much room."""
+    return min(MOST_FITTING_TOKENS, room_tokens // FITTING_SHARE)
 
 
 def most_note_tokens(limit_tokens: int) -> int:

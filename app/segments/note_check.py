@@ -35,6 +35,14 @@ def is_supported(note: str, text: str, question: str) -> bool:
     return not (adds(told, text, question) or repeats(note)) and locate(told, text) is not None
 
 
+def tells(note: str, sentence: str, question: str) -> bool:
+    """Return whether a note has most of the numbers and names of a sentence that are not in a question."""
+    facts = numbers_in(sentence) | names_in([sentence])
+    facts -= numbers_in(question) | set(words_of(question))
+    told = numbers_in(note) | set(words_of(note))
+    return 2 * len(facts & told) > len(facts) or not facts
+
+
 def adds(note: str, text: str, question: str) -> bool:
     """Return whether a note has numbers that are not in a text, or names that the question has not either."""
     told = _ITEM_NUMBER.sub("", note)

@@ -10,8 +10,8 @@ from app.document_prompt import Passage, chat_message
 from app.ledger.sentences import whole_sentences
 from app.ledger.summary_check import repeats
 from app.reading.question import DocumentQuestion
-from app.segments.budget import SegmentBudget
-from app.segments.note_check import adds, is_supported, without_echo
+from app.segments.budget import MOST_FITTING_TOKENS, SegmentBudget
+from app.segments.note_check import adds, is_supported, tells, without_echo
 from app.segments.progress import SegmentEvent, SegmentProgress
 from app.segments.prompts import (
     join_prompt,
@@ -21,7 +21,7 @@ from app.segments.prompts import (
     segment_prompt,
     without_reasoning,
 )
-from app.sources.evidence import best_sentences
+from app.sources.evidence import best_sentences, fitting_sentence
 from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken, LinkedCancelToken
 from engine.engine import Engine, GenerationRequest
@@ -87,8 +87,9 @@ class NoteTaker:
     ) -> Generator[SegmentEvent, None, Note]:
         """Have a note written on a segment, and keep what it begins with for other questions.
 
-        What the segment does not support is asked for once more, in its own sentences, and then replaced by
-        those of them that fit the question best.
+        Where a sentence of the segment has nearly all that is asked for, it stands before a note that leaves
+        out what it tells, and for one that the segment does not support. Else such a note is asked for once
+        more, in sentences of the segment, and then replaced by those of them that fit the question best.
 
         Args:
             segment: as the model reads it.
@@ -99,6 +100,8 @@ class NoteTaker:
             Cancelled: it was stopped.
             OctavoError: the model could not read it.
         """
+        most_tokens = self.budget.note_tokens
+        fitting = fitting_sentence(self.question, words, MOST_FITTING_TOKENS, self.count)
         try:
             for prompt in (segment_prompt, note_again_prompt):
                 asking = chat_message("user", prompt(self.question), [segment])
@@ -106,14 +109,16 @@ class NoteTaker:
                 if prompt is segment_prompt:
                     # Before it is asked again: what is cut and goes on is not kept.
                     self._engine.keep_prefix(SEGMENT_CONVERSATION, self._asked.conversation_id, self._cancel)
-                if not note:
+                if note:
+                    note = without_echo(note, prompt(self.question))
+                elif not fitting:
                     return Note("")
-                note = without_echo(note, prompt(self.question))
                 if note and is_supported(note, segment.text, self.question):
-                    return Note(note)
+                    return Note(note if tells(note, fitting, self.question) else f"{fitting} {note}")
+                if fitting:
+                    return Note(fitting, is_extract=True)
         finally:
             self._engine.forget(SEGMENT_CONVERSATION)
-        most_tokens = self.budget.note_tokens
         return Note(best_sentences(self.question, words, most_tokens, self.count), is_extract=True)
 
     def shorter(self, notes: Sequence[str], progress: SegmentProgress) -> Writing:

@@ -49,7 +49,7 @@ def join_prompt(title: str, notes: str, question: str) -> str:
     return _template("join").substitute(title=title, notes=notes, question=question)
 
 
-def notes_text(title: str, coverage: str, notes: str, example: int = 1) -> str:
+def notes_text(title: str, coverage: str, notes: str, example: int = 1, fitting: str = "") -> str:
     """Return what the model reads of a document that was read in segments.
 
     Args:
@@ -57,17 +57,36 @@ def notes_text(title: str, coverage: str, notes: str, example: int = 1) -> str:
         coverage: a sentence that says how many segments were read.
         notes: with numbers, empty where there are none.
         example: a number that is in use.
+        fitting: the sentence of them that fits the question best, empty where none does.
     """
     if not notes:
         return _template("nothing_noted").substitute(title=title, coverage=coverage)
-    return _template("notes").substitute(title=title, coverage=coverage, notes=notes, example=example)
+    text = _template("notes").substitute(title=title, coverage=coverage, notes=notes, example=example)
+    return _with_fitting(text, fitting)
 
 
-def passages_text(title: str, passages: str, example: int = 1) -> str:
-    """Return what the model reads of a document that was looked up; `passages` have numbers, or are none."""
+def passages_text(title: str, passages: str, example: int = 1, fitting: str = "") -> str:
+    """Return what the model reads of a document that was looked up.
+
+    Args:
+        title: of the document.
+        passages: with numbers, empty where there are none.
+        example: a number that is in use.
+        fitting: the sentence of them that fits the question best, empty where none does.
+    """
     if not passages:
         return _template("nothing_looked_up").substitute(title=title)
-    return _template("passages").substitute(title=title, passages=passages, example=example)
+    return _with_fitting(
+        _template("passages").substitute(title=title, passages=passages, example=example), fitting
+    )
+
+
+def _with_fitting(text: str, fitting: str) -> str:
+    """Return what was read with the sentence that fits best behind it, next to the question.
+
+    Small models answer from what stands there.
+    """
+    return f"{text}\n\n{_template('fitting').substitute(sentence=fitting)}" if fitting else text
 
 
 def question_or_default(question: str) -> str:

@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from app.lookup.words import Vocabulary, vocabulary_of
 from app.sources.sentence_spans import sentence_spans
-from app.sources.words import Weights, told_words
+from app.sources.words import Weights, question_weights, told_words
 
 LEAST_SHARED = 1.0
 """A note rests on sentences that share at least this with it: a rare word, or part of a name or number."""
 LEAST_MORE = 0.25
 """A neighbour belongs to them that shares this much more, as a share of what the best one has."""
 MOST_SENTENCES = 5
+LEAST_FITTING = 0.6
+"""A sentence fits a question that has this share of its words at least."""
 _GAP = "…"
 
 
@@ -79,6 +81,23 @@ def best_sentences(question: str, text: str, most_tokens: int, count_tokens: Cal
             chosen.append(best)
             told.update(found.shared[best])
     return _composed(found.texts, sorted(chosen))
+
+
+def fitting_sentence(question: str, text: str, most_tokens: int, count_tokens: Callable[[str], int]) -> str:
+    """Return the sentence of a text that has most of a question's words, the first one that does.
+
+    Names and numbers count more than other words. Empty where it has less than `LEAST_FITTING` of them, or
+    more than `most_tokens`.
+    """
+    vocabulary = vocabulary_of(question, text)
+    weights = question_weights(question, vocabulary)
+    best, most = "", 0.0
+    for start, stop in sentence_spans(text):
+        shared = sum(weights.get(word, 0.0) for word in told_words(text[start:stop], vocabulary))
+        if shared > most:
+            best, most = " ".join(text[start:stop].split()), shared
+    fits = most >= LEAST_FITTING * sum(weights.values()) and count_tokens(best) <= most_tokens
+    return best if fits else ""
 
 
 def _composed(texts: list[str], chosen: list[int]) -> str:

@@ -28,6 +28,19 @@ def told_words(text: str, vocabulary: Vocabulary) -> frozenset[str]:
     return frozenset(words | numbers_in(text))
 
 
+def question_weights(question: str, vocabulary: Vocabulary) -> Mapping[str, float]:
+    """Return the words that a question tells, with what each counts."""
+    names = {name[:_STEM] for name in names_in([question])}
+    return {
+        word: NUMBER_WEIGHT if _is_number(word) else NAME_WEIGHT if word in names else 1.0
+        for word in told_words(question, vocabulary)
+    }
+
+
+def _is_number(word: str) -> bool:
+    return word.isdigit() and len(word) >= _LEAST_DIGITS
+
+
 class Weights:
     """What words count that some texts have, by how few of these have them.
 
@@ -47,7 +60,7 @@ class Weights:
         if not num_texts:
             return 0.0
         rarity = math.log(1 + self._num_texts / num_texts) / math.log(1 + self._num_texts)
-        if word.isdigit() and len(word) >= _LEAST_DIGITS:
+        if _is_number(word):
             return NUMBER_WEIGHT * rarity
         return rarity * (NAME_WEIGHT if word in self._names else 1.0)
 

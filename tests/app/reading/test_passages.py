@@ -16,6 +16,9 @@ def test_a_passage_that_fills_a_small_room_is_cut_and_not_lost_for_its_number_an
     text = f"{TEXT[:3000]}\n\n# {TITLE}\n\n{FACT * 12}\n\n{TEXT[3000:6000]}"
     document, cancel = Document("Handbook", "", "markdown", text), CancelToken()
     finder = PassageFinder()
-    found = finder.segments(document, "Who has the spare seal?", 1, room, len, cancel)
+    question = "Who has the spare seal?"
+    found = finder.segments(document, question, 1, room, len, cancel)
     assert found and FACT.strip() in text[found[0].start : found[0].stop]
-    assert len(finder.text(document, found, 1, cancel)) <= room
+    written = finder.text(document, found, question, 1, room, len, cancel)
+    assert len(written) <= room
+    assert written.endswith(f"“{FACT.strip()}”")  # next to the question, which comes behind it

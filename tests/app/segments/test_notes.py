@@ -27,6 +27,9 @@ SEGMENT = (
     "Its owners changed often."
 )
 TRUE, FALSE = "Edith Marlow built the mill in 1873.", "Edith Marlow built the mill in 1874. It was great."
+FITTING = "The mill at Harrowgate was built in 1873 by Edith Marlow."
+ASKED, ELSEWHERE = "Who built the mill?", "Who owned the mill before the war?"
+"""A question whose words stand in one sentence of the segment, and one of whose words few do."""
 FILLER = " The rest is told elsewhere and nobody has written it down so far."
 PROGRESS = SegmentProgress(1, 1, "Mills")
 
@@ -67,8 +70,8 @@ class WritingEngine:
         yield Finished(dataclasses.replace(GenerationStats.of_nothing(KV, reason), peak_nbytes=7))
 
 
-def taker(engine: WritingEngine, note_tokens: int = 60) -> NoteTaker:
-    asked = DocumentQuestion(1, "Who built the mill?", KV, room_tokens=200)
+def taker(engine: WritingEngine, note_tokens: int = 60, question: str = ASKED) -> NoteTaker:
+    asked = DocumentQuestion(1, question, KV, room_tokens=200)
     budget = SegmentBudget(400, note_tokens, 100, 60)
     return NoteTaker(cast(Engine, engine), asked, budget, CancelToken(), None)
 
@@ -81,9 +84,9 @@ def result(generator: Generator[SegmentEvent, None, Any]) -> Any:
             return ended.value
 
 
-def note(engine: WritingEngine, note_tokens: int = 60) -> Note:
+def note(engine: WritingEngine, note_tokens: int = 60, question: str = ASKED) -> Note:
     segment = segment_passage("Mills", "", SEGMENT)
-    found = result(taker(engine, note_tokens).note(segment, SEGMENT, PROGRESS))
+    found = result(taker(engine, note_tokens, question).note(segment, SEGMENT, PROGRESS))
     assert isinstance(found, Note)
     return found
 
@@ -97,26 +100,38 @@ def test_a_note_that_the_segment_supports_is_taken() -> None:
 
 def test_one_that_it_does_not_is_asked_for_once_more_with_the_same_beginning() -> None:
     engine = WritingEngine(FALSE, TRUE)
-    assert note(engine) == Note(TRUE)
+    assert note(engine, question=ELSEWHERE) == Note(TRUE)
     first, second = engine.prompts
     shared = first.index("(End of the segment.)")
     assert first[:shared] == second[:shared] and first != second
 
 
 def test_and_then_replaced_by_sentences_of_the_segment() -> None:
-    found = note(WritingEngine(FALSE, FALSE))
-    assert found.is_extract
-    assert found.text == "The mill at Harrowgate was built in 1873 by Edith Marlow."
+    assert note(WritingEngine(FALSE, FALSE), question=ELSEWHERE) == Note(FITTING, is_extract=True)
 
 
 @pytest.mark.parametrize("texts", [("NOTHING",), (FALSE, "NOTHING.")])
 def test_nothing_is_no_note(texts: tuple[str, ...]) -> None:
-    assert note(WritingEngine(*texts)) == Note("")
+    assert note(WritingEngine(*texts), question=ELSEWHERE) == Note("")
+
+
+@pytest.mark.parametrize("text", ["NOTHING", FALSE])
+def test_a_sentence_that_has_the_words_of_the_question_stands_in_for_a_wrong_note_or_none_at_once(
+    text: str,
+) -> None:
+    engine = WritingEngine(text)
+    assert note(engine) == Note(FITTING, is_extract=True)
+    assert len(engine.prompts) == 1
+
+
+def test_it_stands_before_a_note_that_leaves_out_what_it_tells() -> None:
+    vague = "The mill at Harrowgate changed its owners often."
+    assert note(WritingEngine(vague)) == Note(f"{FITTING} {vague}")
 
 
 def test_a_note_that_is_of_no_use_is_not_written_to_its_end() -> None:
     engine = WritingEngine(FALSE + FILLER * 5, TRUE)
-    assert note(engine, 500) == Note(TRUE)
+    assert note(engine, 500, ELSEWHERE) == Note(TRUE)
     assert engine.num_written < 40
 
 
@@ -143,7 +158,7 @@ def test_neighbours_are_joined_until_they_fit_and_only_what_they_say_is_taken() 
     joined = result(joined_notes(numbered(*notes), 70, taker(engine, 16), PROGRESS))
     assert len(joined.split()) <= 70
     assert "[1, 2" in joined and "8]" in joined and "1999" not in joined
-    assert all(prompt.startswith("These are notes on segments") for prompt in engine.prompts)
+    assert all(prompt.startswith("Notes on segments of") for prompt in engine.prompts)
 
 
 def test_a_segment_never_takes_more_than_is_useful_and_leaves_room_for_the_note() -> None:
@@ -152,6 +167,13 @@ def test_a_segment_never_takes_more_than_is_useful_and_leaves_room_for_the_note(
     small = SegmentBudget.of(600, 100, 80)
     assert small.segment_tokens + small.writing_tokens + 100 <= 600
     assert small.missing_tokens <= 0 < SegmentBudget.of(200, 100, 80).missing_tokens
+
+
+def test_notes_are_so_long_that_those_on_all_segments_have_room_together() -> None:
+    budget = SegmentBudget.of(8192, 100, 80)
+    assert budget.shared_by(4, 2048) == budget and budget.note_tokens == 160
+    assert budget.shared_by(20, 2048).note_tokens == 82  # 102 for each, 20 of them for number and place
+    assert budget.shared_by(400, 2048).note_tokens == 48
 
 
 def test_questions_of_about_the_same_length_have_the_same_segments() -> None:
