@@ -104,7 +104,6 @@ class DocumentReading(QObject):
         self._use = use
         if self._loaded is not self._engine.loaded:
             self._loaded = self._engine.loaded
-            self._sizes.set_model(self._loaded)
             self._costs = {}
         documents = [*self._drafts.attachments, *(each for each, _ in self.sent())]
         sizes = {each.id: size for each in documents if (size := self._sizes.size(each)) is not None}

@@ -1,4 +1,4 @@
-"""How large documents are, counted once each on another thread."""
+"""How large documents are; their words are counted once each on another thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from PySide6.QtCore import QObject, Signal
 from app.document_size import DocumentSize, num_words
 from app.store.records import Attachment
 from engine.cancel import CancelToken
-from engine.requests import LoadedModel
 from ui.background import BackgroundJob, Report
 from ui.context_budget import ContextBudget
 
@@ -18,7 +17,7 @@ _Text = tuple[int, str | None]
 
 
 class DocumentSizes(QObject):
-    """Counts documents and remembers what came of it: a text may be long, and is asked about again and again.
+    """Counts the words of documents and remembers how many: a text may be long, and is asked about often.
 
     Signals:
         changed: sizes that were asked for are known now.
@@ -29,26 +28,12 @@ class DocumentSizes(QObject):
     def __init__(self, budget: ContextBudget, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._budget = budget
-        self._loaded: LoadedModel | None = None
-        self._tokens: dict[_Text, int] = {}
         self._words: dict[_Text, int] = {}
         self._jobs: dict[_Text, BackgroundJob] = {}
 
-    def set_model(self, loaded: LoadedModel | None) -> None:
-        """Count tokens as another model does."""
-        if loaded is not self._loaded:
-            self._loaded = loaded
-            self._tokens.clear()
-
     def tokens(self, attachment: Attachment) -> int | None:
         """Return the tokens of a document as the model reads it whole, None while they are not counted."""
-        key = attachment.id, attachment.encoding
-        if key not in self._tokens:
-            tokens = self._budget.attachment_tokens(attachment)
-            if tokens is None:
-                return None
-            self._tokens[key] = tokens
-        return self._tokens[key]
+        return self._budget.attachment_tokens(attachment)
 
     def size(self, attachment: Attachment) -> DocumentSize | None:
         """Return how large a document is; None while it is not counted, and `changed` may follow."""

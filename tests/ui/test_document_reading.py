@@ -112,6 +112,18 @@ def test_while_somebody_writes_what_is_known_of_documents_holds_and_reading_goes
         assert (chip.cost, chip.ahead) == (before.cost, before.ahead)
 
 
+def test_without_its_model_nothing_is_said_of_tokens_and_costs(
+    window: MainWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    chip = attach(window, qtbot, tmp_path / "page.txt", PAGE)
+    assert "tokens" in chip.detail
+    window._engine.unload()
+    qtbot.waitUntil(lambda: window._engine.loaded is None, timeout=WAIT_MS)
+    (chip,) = chips(window)
+    assert (chip.cost, chip.ahead) == (None, None)
+    assert "characters" in chip.detail and "tokens" not in chip.detail
+
+
 def test_the_way_of_a_document_that_was_sent_can_be_changed_and_taken_back(
     window: MainWindow, qtbot: QtBot, tmp_path: Path
 ) -> None:
