@@ -169,7 +169,7 @@ def test_several_documents_are_numbered_together(talking: Engine) -> None:
 
 
 def test_a_document_that_says_nothing_about_the_question_says_so(silent: Engine) -> None:
-    read = Read(silent, in_segments(LONG))
+    read = Read(silent, in_segments(LONG), question("Where do bats sleep in winter?"))
     assert "None of them says anything about the question." in read.result.readings[0].text
     assert not any(each.note for each in read.segments())
 
