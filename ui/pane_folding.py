@@ -12,6 +12,7 @@ class PaneFolding(QObject):
 
     Attributes:
         folded: the panes that are hidden for want of room only.
+        last: the pane that folds after the others, None where the right one is the first.
 
     Signals:
         hidden: the pane that the user does not want to see any more.
@@ -26,6 +27,7 @@ class PaneFolding(QObject):
         self._toggles: list[tuple[QAbstractButton, QWidget]] = []
         self._is_folding = False
         self.folded: list[QWidget] = []
+        self.last: QWidget | None = None
         window.installEventFilter(self)
 
     def add(self, pane: QWidget, toggle: QAbstractButton, action: QAction) -> None:
@@ -55,7 +57,8 @@ class PaneFolding(QObject):
         return super().eventFilter(watched, event)
 
     def _fit(self) -> None:
-        for _, pane in reversed(self._toggles):
+        panes = [pane for _, pane in reversed(self._toggles)]
+        for pane in sorted(panes, key=lambda each: each is self.last):
             if not pane.isHidden() and self._lacking() > 0:
                 self._fold(pane)
         while self.folded and self._lacking(self.folded[-1]) <= 0:

@@ -73,6 +73,7 @@ class DocumentReader(QObject):
             self._was_shown = not self._side.isHidden()
             self._was_folded = self._side in self._folding.folded
             self._side.show_document(True)
+            self._folding.last = self._side
         self._folding.set_wanted(self._side, True)
         if attachment != self._shown:
             places = Places.of(attachment.text, attachment.kind, attachment.page_starts)
@@ -86,6 +87,7 @@ class DocumentReader(QObject):
         if not self.is_open:
             return
         self._side.show_document(False)
+        self._folding.last = None
         if self._was_folded:
             self._folding.fold(self._side)
         else:

@@ -188,6 +188,23 @@ def test_a_narrow_window_makes_room_for_a_document(desk: Desk, attachment_id: in
     qtbot.waitUntil(window.inspector.isVisible)
 
 
+def test_a_document_stays_when_its_window_becomes_narrow(
+    desk: Desk, attachment_id: int, qtbot: QtBot
+) -> None:
+    window = desk.open()
+    window.resize(1400, 600)
+    qtbot.waitUntil(window.inspector.isVisible)
+    window.reader.open(attachment_id)
+    window.resize(800, 600)
+    qtbot.waitUntil(lambda: window.conversations.isHidden())
+    assert window.side.reader.isVisible()
+    window.reader.close()
+    window.resize(1400, 600)
+    qtbot.waitUntil(lambda: window.conversations.isVisible() and window.inspector.isVisible())
+    window.resize(800, 600)
+    qtbot.waitUntil(lambda: window.side.isHidden())
+
+
 def test_settings_take_the_place_of_a_document(desk: Desk, attachment_id: int) -> None:
     window = desk.open()
     window.reader.open(attachment_id)
