@@ -159,8 +159,10 @@ class PromptEdit(QPlainTextEdit):
     def dropEvent(self, event: QDropEvent) -> None:  # noqa: D102
         if event.mimeData().hasUrls():
             event.ignore()
-        else:
-            super().dropEvent(event)
+            return
+        super().dropEvent(event)
+        if event.source() is None:  # moved, it would be taken out of the other program
+            event.setDropAction(Qt.DropAction.CopyAction)
 
     def focusInEvent(self, event: QFocusEvent) -> None:  # noqa: D102
         super().focusInEvent(event)

@@ -11,6 +11,7 @@ from PySide6.QtTest import QSignalSpy
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
+from ui.chat.composer import Composer
 from ui.chat.drop import (
     DropOverlay,
     FileData,
@@ -96,9 +97,18 @@ def test_whatever_is_dropped_is_taken_or_refused(
     assert {name: spy.count() for name, spy in spies.items()} == {name: int(name == signal) for name in spies}
 
 
-def drop_on(window: QWidget, mime: QMimeData) -> None:
+def test_text_that_is_dropped_on_the_field_stays_in_the_other_program(composer: Composer) -> None:
+    mime = QMimeData()
+    mime.setText("words")
+    drop_on(composer.edit.viewport(), mime, Qt.KeyboardModifier.ShiftModifier)  # which asks for a move
+    assert composer.text == "words"
+
+
+def drop_on(
+    window: QWidget, mime: QMimeData, keys: Qt.KeyboardModifier = Qt.KeyboardModifier.NoModifier
+) -> None:
     both = Qt.DropAction.CopyAction | Qt.DropAction.MoveAction
-    what = (both, mime, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier)
+    what = (both, mime, Qt.MouseButton.LeftButton, keys)
     with warnings.catch_warnings():
         # From 6.12 on PySide6 wants a QPointF here, which 6.11 does not take.
         warnings.filterwarnings("ignore", ".*QDragEnterEvent", DeprecationWarning)
