@@ -12,6 +12,7 @@ import click
 from app.cli.pace import Pace
 from app.documents.containment import contain_this_process
 from app.documents.document import DocumentError
+from app.documents.extract import extract as read_in_child
 from app.documents.protocol import document_lines, error_line, opened_line, progress_line
 from app.documents.reader import read_document
 
@@ -32,20 +33,23 @@ def extract(file: Path, encoding: str | None, as_json: bool) -> None:
     "message"). The exit status is 1 when FILE cannot be read.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.INFO if as_json else logging.ERROR)
+    if as_json:
+        _extract_here(file, encoding)
+    else:
+        _write([read_in_child(file, encoding=encoding).text.encode(), b"\n"])
+
+
+def _extract_here(file: Path, encoding: str | None) -> None:
+    """Read a file in this process, which may end of it, and write lines for the one that started it."""
     contain_this_process()
     try:
         document = read_document(
-            file,
-            encoding=encoding,
-            on_open=(lambda: _write([opened_line()])) if as_json else None,
-            on_progress=_reporter() if as_json else None,
+            file, encoding=encoding, on_open=lambda: _write([opened_line()]), on_progress=_reporter()
         )
     except DocumentError as error:
-        if not as_json:
-            raise
         _write([error_line(error)])
         sys.exit(1)
-    _write(document_lines(document) if as_json else [document.text.encode(), b"\n"])
+    _write(document_lines(document))
 
 
 def _reporter() -> Callable[[int, int], None]:

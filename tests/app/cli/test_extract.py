@@ -4,6 +4,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from app.command_line import app_command
 from tests.app.documents import samples
 
@@ -24,6 +26,16 @@ def test_a_file_that_cannot_be_read_is_one_line_on_standard_error(tmp_path: Path
     assert (
         done.stderr.decode()
         == "octavo: “gone.pdf” was not found. It may have been moved, renamed or deleted.\n"
+    )
+
+
+@pytest.mark.slow
+def test_a_file_that_takes_too_much_memory_is_one_line_on_standard_error(tmp_path: Path) -> None:
+    (tmp_path / "a.pdf").write_bytes(samples.pdf_bomb(b"\n", 3 << 30))
+    done = octavo_extract(str(tmp_path / "a.pdf"))
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert done.stderr.decode() == (
+        "octavo: “a.pdf” needs more memory to read than is allowed. Split it into smaller files.\n"
     )
 
 
@@ -52,7 +64,7 @@ def test_a_pipe_that_is_closed_early_is_no_error(tmp_path: Path) -> None:
 def test_neither_mlx_nor_qt_is_loaded_for_a_document(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(samples.pdf([["words"]]))
     python, *rest = app_command()
-    command = [python, "-X", "importtime", *rest, "extract", str(tmp_path / "a.pdf")]
+    command = [python, "-X", "importtime", *rest, "extract", "--json", str(tmp_path / "a.pdf")]
     imported = subprocess.run(command, capture_output=True).stderr.decode()
     assert "pypdfium2" in imported
     assert not {"mlx", "PySide6", "numpy", "sqlite3", "lxml"} & {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,6 +55,24 @@ def encrypted_pdf() -> bytes:
         [["secret"]],
         trailer=f"/ID [<00> <00>] /Encrypt << /Filter /Standard /V 1 /R 2 /P -4 /O {entry} /U {entry} >>",
     )
+
+
+def pdf_bomb(line: bytes, num_bytes: int) -> bytes:
+    """Return a small PDF of one page, whose content unpacks to about so many bytes of `line`."""
+    block = line * ((1 << 20) // len(line))
+    packer = zlib.compressobj(9)
+    first = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    again = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
+    packed = zlib.compress(first + again * (num_bytes >> 20), 9)
+    objects = {
+        1: b"<< /Type /Catalog /Pages 2 0 R >>",
+        2: b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+        3: b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 300] /Contents 4 0 R "
+        b"/Resources << /Font << /F1 5 0 R >> >> >>",
+        4: _stream(packed, "/Filter [/FlateDecode /FlateDecode]"),
+        5: b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    }
+    return _pdf_file(objects, "")
 
 
 @dataclass(frozen=True)

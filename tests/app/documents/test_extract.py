@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -140,6 +141,29 @@ def test_cancel_ends_the_reader_process(
         extract(tmp_path / "a.pdf", cancel=cancel)
     thread.join()
     assert not psutil.pid_exists(int(pid_file.read_text()))
+
+
+@pytest.mark.parametrize("call", ["os.open", "os.fstat"], ids=["while it is opened", "after that"])
+def test_a_drive_that_hangs_can_be_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    (tmp_path / "a.txt").write_text("words")
+    note = f"open({str(tmp_path / 'hangs')!r}, 'w').write('here')"
+    use_child(
+        monkeypatch,
+        "from app.__main__ import main\n"
+        "import app.documents.source\n"
+        f"{call} = lambda *arguments: ({note}, time.sleep(600))\n"
+        "main()",
+    )
+    cancel = CancelToken()
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(extract, tmp_path / "a.txt", cancel=cancel)
+        wait_for(tmp_path / "hangs")
+        cancel.cancel()
+        with pytest.raises(Cancelled):
+            reading.result()
+    assert not psutil.Process().children()
 
 
 def test_a_cancelled_job_does_not_start(tmp_path: Path) -> None:

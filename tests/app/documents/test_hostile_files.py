@@ -56,6 +56,21 @@ def test_a_zip_bomb_is_refused(tmp_path: Path, name: str, member: str, file: byt
     assert "unpacks to more than" in refused(tmp_path / name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("line", "num_bytes"),
+    [(b"\n", 3 << 30), (b"BT /F1 9 Tf (words) Tj ET\n", 1 << 30)],
+    ids=["blank", "words"],
+)
+def test_a_pdf_whose_page_unpacks_to_very_much_is_refused(
+    tmp_path: Path, line: bytes, num_bytes: int
+) -> None:
+    file = samples.pdf_bomb(line, num_bytes)
+    assert len(file) < 100_000
+    (tmp_path / "a.pdf").write_bytes(file)
+    assert "needs more memory to read than is allowed" in refused(tmp_path / "a.pdf")
+
+
 def test_chapters_that_unpack_to_too_much_together_are_refused(
     refusal: Refusal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
