@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.sources.evidence import best_sentences, locate
+from app.sources.evidence import best_sentences, fitting_sentence, locate
 
 TEXT = """# Pumps
 
@@ -76,3 +76,22 @@ def test_there_are_none_where_none_fits(question: str, most: int) -> None:
 def test_they_keep_to_their_room_and_the_best_comes_first() -> None:
     found = best_sentences("Which seal does Ortega change every 18 months?", TEXT, 12, count_words)
     assert found == "The seal must be changed by Mr. Ortega every 18 months."
+
+
+@pytest.mark.parametrize(
+    ("question", "sentence"),
+    [
+        ("Who installed the main pump?", "The main pump was installed by Anna Kowalski in 1998."),
+        ("How many litres does it deliver in a minute?", "It delivers 450 litres a minute."),
+        ("When must Ortega change the seal?", "The seal must be changed by Mr. Ortega every 18 months."),
+        ("Who owns the pump?", ""),  # half of the words
+        ("Who installed the pump of Ortega?", ""),  # a name counts as two other words do
+        ("Who?", ""),
+    ],
+)
+def test_a_sentence_fits_a_question_that_has_most_of_its_words(question: str, sentence: str) -> None:
+    assert fitting_sentence(question, TEXT, 100, count_words) == sentence
+
+
+def test_a_sentence_that_is_too_long_does_not_fit() -> None:
+    assert fitting_sentence("Who installed the main pump?", TEXT, 9, count_words) == ""
