@@ -131,7 +131,7 @@ class _Writer:
             self.inline.append("" if number is None else page_mark(number))
             return False
         self._begin_note(element)
-        if tag == "a" and self._is_written_as_note(element):
+        if tag == "a" and (html_links.leads_to_itself(element) or self._is_written_as_note(element)):
             return False
         if tag == "sup" and len(element) == 0:
             self.inline.append(markup.superscript(element.text or ""))

@@ -7,6 +7,8 @@ from typing import Any
 
 _NOTE_WORDS = re.compile(r"[\[(]?(\d{1,4}|[a-z]{1,2}|[ivxl]{1,6}|[*†‡§¶#]{1,3})[\])]?$")
 _NOTE_CLASS = re.compile(r"\b(foot|end)?-?note-?ref\b|\bfootnote\b|\breference\b", re.IGNORECASE)
+_NAMED = frozenset(("h1", "h2", "h3", "h4", "h5", "h6", "dt", "caption", "figcaption"))
+_OWN_WORDS = frozenset(("¶", "#", "§", "🔗", "\uf0c1"))
 _BACK_WORDS = frozenset(["^", "↩", "↩︎", "↵", "↑", "⏎", "⤴", "↖"])
 
 
@@ -34,6 +36,13 @@ def leads_back(link: Any) -> bool:
     address = link.get("href") or ""
     is_sign = words(link) in _BACK_WORDS and "#" in address
     return is_sign or "backlink" in f"{link.get('epub:type') or ''} {link.get('role') or ''}"
+
+
+def leads_to_itself(link: Any) -> bool:
+    """Return whether a link is the sign beside a heading or a term that gives its address."""
+    parent = link.getparent()
+    is_beside = parent is not None and parent.tag in _NAMED
+    return is_beside and words(link) in _OWN_WORDS and (link.get("href") or "").startswith("#")
 
 
 def page_number(element: Any) -> int | None:

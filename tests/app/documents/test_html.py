@@ -118,3 +118,10 @@ def test_words_that_look_like_markup_stay_words(read: Read) -> None:
 def test_how_a_word_is_read_is_set_apart_from_it(read: Read) -> None:
     page = "<p><ruby>東<rt>とう</rt></ruby>と<ruby>京<rp>（</rp><rt>きょう</rt><rp>）</rp></ruby></p>"
     assert read("a.html", page).text == "東(とう)と京(きょう)"
+
+
+def test_signs_that_give_a_headings_address_are_not_read(read: Read) -> None:
+    page = """<h2 id="a">Owls<a class="headerlink" href="#a">¶</a></h2>
+      <dl><dt id="b">wing <a href="#b">#</a></dt>
+      <dd>C <a href="#c">#</a></dd></dl>"""
+    assert read("a.html", page).text == "## Owls\n\nwing\n\nC #"
