@@ -21,7 +21,7 @@ from app.segments.prompts import (
     segment_prompt,
     without_reasoning,
 )
-from app.sources.evidence import best_sentences, fitting_sentence
+from app.sources.evidence import best_sentences, fitting_sentence, is_related
 from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken, LinkedCancelToken
 from engine.engine import Engine, GenerationRequest
@@ -89,7 +89,8 @@ class NoteTaker:
 
         Where a sentence of the segment has nearly all that is asked for, it stands before a note that leaves
         out what it tells, and for one that the segment does not support. Else such a note is asked for once
-        more, in sentences of the segment, and then replaced by those of them that fit the question best.
+        more, in sentences of the segment, and then replaced by those of them that fit the question best. What
+        is copied is only of use when it has words of the question.
 
         Args:
             segment: as the model reads it.
@@ -113,12 +114,15 @@ class NoteTaker:
                     note = without_echo(note, prompt(self.question))
                 elif not fitting:
                     return Note("")
-                if note and is_supported(note, segment.text, self.question):
+                is_own = prompt is segment_prompt or is_related(self.question, note)
+                if note and is_own and is_supported(note, segment.text, self.question):
                     return Note(note if tells(note, fitting, self.question) else f"{fitting} {note}")
                 if fitting:
                     return Note(fitting, is_extract=True)
         finally:
             self._engine.forget(SEGMENT_CONVERSATION)
+        if not is_related(self.question, words):
+            return Note("")
         return Note(best_sentences(self.question, words, most_tokens, self.count), is_extract=True)
 
     def shorter(self, notes: Sequence[str], progress: SegmentProgress) -> Writing:

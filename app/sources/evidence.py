@@ -14,7 +14,9 @@ LEAST_MORE = 0.25
 """A neighbour belongs to them that shares this much more, as a share of what the best one has."""
 MOST_SENTENCES = 5
 LEAST_FITTING = 0.6
-"""A sentence fits a question that has this share of its words at least."""
+"""A sentence fits a question that has this share of its words at least;"""
+LEAST_RELATED = 0.35
+"""one that has less than this is not about it, as far as words tell."""
 _GAP = "…"
 
 
@@ -84,10 +86,23 @@ def best_sentences(question: str, text: str, most_tokens: int, count_tokens: Cal
 
 
 def fitting_sentence(question: str, text: str, most_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """Return the sentence of a text that has most of a question's words, the first one that does.
+    """Return the sentence of a text that fits a question best, the first one that does.
 
-    Names and numbers count more than other words. Empty where it has less than `LEAST_FITTING` of them, or
-    more than `most_tokens`.
+    Empty where none fits, or it has more than `most_tokens`.
+    """
+    sentence, share = _closest(question, text)
+    return sentence if share >= LEAST_FITTING and count_tokens(sentence) <= most_tokens else ""
+
+
+def is_related(question: str, text: str) -> bool:
+    """Return whether a sentence of a text has enough words of a question to be about it."""
+    return _closest(question, text)[1] >= LEAST_RELATED
+
+
+def _closest(question: str, text: str) -> tuple[str, float]:
+    """Return the sentence that has most of a question's words, and the share of them that it has, 0 to 1.
+
+    Names and numbers count more than other words.
     """
     vocabulary = vocabulary_of(question, text)
     weights = question_weights(question, vocabulary)
@@ -96,8 +111,7 @@ def fitting_sentence(question: str, text: str, most_tokens: int, count_tokens: C
         shared = sum(weights.get(word, 0.0) for word in told_words(text[start:stop], vocabulary))
         if shared > most:
             best, most = " ".join(text[start:stop].split()), shared
-    fits = most >= LEAST_FITTING * sum(weights.values()) and count_tokens(best) <= most_tokens
-    return best if fits else ""
+    return best, most / sum(weights.values()) if best else 0.0
 
 
 def _composed(texts: list[str], chosen: list[int]) -> str:

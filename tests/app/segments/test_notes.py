@@ -28,8 +28,8 @@ SEGMENT = (
 )
 TRUE, FALSE = "Edith Marlow built the mill in 1873.", "Edith Marlow built the mill in 1874. It was great."
 FITTING = "The mill at Harrowgate was built in 1873 by Edith Marlow."
-ASKED, ELSEWHERE = "Who built the mill?", "Who owned the mill before the war?"
-"""A question whose words stand in one sentence of the segment, and one of whose words few do."""
+ASKED, ELSEWHERE = "Who built the mill?", "Who owned the mill?"
+"""A question whose words stand in one sentence of the segment, and one of whose words half do."""
 FILLER = " The rest is told elsewhere and nobody has written it down so far."
 PROGRESS = SegmentProgress(1, 1, "Mills")
 
@@ -122,6 +122,12 @@ def test_a_sentence_that_has_the_words_of_the_question_stands_in_for_a_wrong_not
     engine = WritingEngine(text)
     assert note(engine) == Note(FITTING, is_extract=True)
     assert len(engine.prompts) == 1
+
+
+def test_sentences_that_have_no_words_of_the_question_are_not_taken() -> None:
+    copied = "The weather was fair that week."
+    assert note(WritingEngine(FALSE, copied), question="Who owned the bakery?") == Note("")
+    assert note(WritingEngine(copied), question="Who owned the bakery?") == Note(copied)  # its own words
 
 
 def test_it_stands_before_a_note_that_leaves_out_what_it_tells() -> None:
