@@ -106,6 +106,7 @@ class SingleQuestion:
             ways = self._ways(cancel)
             yield from self._read_documents(ways, cancel)
         except Cancelled:
+            self._read = DocumentReadings(self._keeper.readings)
             yield self._told(Finished(GenerationStats.of_nothing(self._asked.kv, StopReason.STOPPED)))
             return
         request = self._request(ways)

@@ -43,6 +43,11 @@ class PassingReadings:
         self._readings: dict[int, Reading] = {}
         self._segments: dict[int, list[ReadSegment]] = {}
 
+    @property
+    def readings(self) -> tuple[Reading, ...]:
+        """What has been read of each document, done or not."""
+        return tuple(self._readings.values())
+
     def begin_reading(
         self,
         message_id: int,

@@ -102,4 +102,5 @@ def test_a_stop_while_segments_are_read_ends_it_with_figures(talking: Engine) ->
         events.append(event)
         if isinstance(event, SegmentProgress) and event.number == 2:
             cancel.cancel()
-    assert finished(events).stats.stop_reason is StopReason.STOPPED
+    stats = finished(events).stats
+    assert (stats.stop_reason, stats.segments) == (StopReason.STOPPED, 1)
