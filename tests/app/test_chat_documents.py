@@ -24,7 +24,7 @@ from engine.admission import AdmissionError, InSegments, LookUp, ReadWhole
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
-from engine.events import GenerationStats, PrefillProgress, Token
+from engine.events import CacheChanged, GenerationStats, PrefillProgress, Token
 from engine.sampling import SamplingParams
 from tests.app.test_document_reader import LONG, QUESTION, paper
 from tests.app.word_models import KV, loaded, write_silent_model, write_talking_model
@@ -270,7 +270,7 @@ def test_nothing_relevant_is_said_and_the_model_writes_nothing(talk: Talk) -> No
 
 def test_where_no_segment_says_anything_that_is_the_answer(store: ConversationStore, silent: Engine) -> None:
     talk = Talk(store, silent)
-    answer = talk.ask(QUESTION, LONG)
+    answer = talk.ask("Who invented the telescope?", LONG)
     count = talk.readings[0].num_segments
     assert answer.text.startswith(f"Nothing was found. “Long” was read in segments, {count} in all, and none")
 
@@ -332,3 +332,14 @@ def test_what_it_waited_for_counts_to_the_first_token(talk: Talk) -> None:
     last = max(at for at, event in enumerate(talk.events) if isinstance(event, SegmentProgress))
     assert last < min(at for at, event in enumerate(talk.events) if isinstance(event, Token))
     assert stats_of(answer).ttft_s > stats_of(talk.ask("And?")).ttft_s
+
+
+def test_what_is_held_of_segments_is_not_told_as_what_the_conversation_holds(
+    file: Path, talking: Engine
+) -> None:
+    with ConversationStore.open(file) as store:
+        talk = Talk(store, talking)
+        talk.ask(QUESTION, LONG)
+        last = max(n for n, event in enumerate(talk.events) if isinstance(event, SegmentProgress))
+        told = [n for n, event in enumerate(talk.events) if isinstance(event, CacheChanged)]
+        assert told and min(told) > last
