@@ -89,8 +89,8 @@ class NoteTaker:
 
         Where a sentence of the segment has nearly all that is asked for, it stands before a note that leaves
         out what it tells, and for one that the segment does not support. Else such a note is asked for once
-        more, in sentences of the segment, and then replaced by those of them that fit the question best. What
-        is copied is only of use when it has words of the question.
+        more, in sentences of the segment, and then replaced by those of them that fit the question best; not
+        where no sentence has enough words of the question for that to be of use.
 
         Args:
             segment: as the model reads it.
@@ -117,12 +117,10 @@ class NoteTaker:
                 is_own = prompt is segment_prompt or is_related(self.question, note)
                 if note and is_own and is_supported(note, segment.text, self.question):
                     return Note(note if tells(note, fitting, self.question) else f"{fitting} {note}")
-                if fitting:
-                    return Note(fitting, is_extract=True)
+                if fitting or not is_related(self.question, words):
+                    return Note(fitting, is_extract=bool(fitting))
         finally:
             self._engine.forget(SEGMENT_CONVERSATION)
-        if not is_related(self.question, words):
-            return Note("")
         return Note(best_sentences(self.question, words, most_tokens, self.count), is_extract=True)
 
     def shorter(self, notes: Sequence[str], progress: SegmentProgress) -> Writing:

@@ -126,8 +126,13 @@ def test_a_sentence_that_has_the_words_of_the_question_stands_in_for_a_wrong_not
 
 def test_sentences_that_have_no_words_of_the_question_are_not_taken() -> None:
     copied = "The weather was fair that week."
-    assert note(WritingEngine(FALSE, copied), question="Who owned the bakery?") == Note("")
-    assert note(WritingEngine(copied), question="Who owned the bakery?") == Note(copied)  # its own words
+    assert note(WritingEngine(FALSE, copied), question="Who owned the mill?").text == FITTING
+    assert note(WritingEngine(copied), question="Who owned the mill?") == Note(copied)  # its own choice
+
+
+def test_a_segment_that_is_about_something_else_is_not_asked_about_again() -> None:
+    assert note(WritingEngine(FALSE), question="Who owned the bakery?") == Note("")
+    assert note(WritingEngine(TRUE), question="Who owned the bakery?") == Note(TRUE)
 
 
 def test_it_stands_before_a_note_that_leaves_out_what_it_tells() -> None:
