@@ -25,7 +25,7 @@ from app.sources.evidence import best_sentences, fitting_sentence, is_related
 from app.valid_unicode import valid_unicode
 from engine.cancel import CancelToken, LinkedCancelToken
 from engine.engine import Engine, GenerationRequest
-from engine.events import Finished, PrefillProgress, StopReason, Token
+from engine.events import CacheChanged, Finished, PrefillProgress, StopReason, Token
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.sampling import SamplingParams
@@ -156,6 +156,8 @@ class NoteTaker:
                 case Finished(stats):
                     self.peak_nbytes = max(self.peak_nbytes, stats.peak_nbytes)
                     has_ended = stats.stop_reason is StopReason.END
+                case CacheChanged():
+                    pass  # it is told of the conversation, which does not hold the segment
                 case _:
                     yield event
         self._cancel.check()

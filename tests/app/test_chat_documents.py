@@ -334,12 +334,8 @@ def test_what_it_waited_for_counts_to_the_first_token(talk: Talk) -> None:
     assert stats_of(answer).ttft_s > stats_of(talk.ask("And?")).ttft_s
 
 
-def test_what_is_held_of_segments_is_not_told_as_what_the_conversation_holds(
-    file: Path, talking: Engine
-) -> None:
-    with ConversationStore.open(file) as store:
-        talk = Talk(store, talking)
-        talk.ask(QUESTION, LONG)
-        last = max(n for n, event in enumerate(talk.events) if isinstance(event, SegmentProgress))
-        told = [n for n, event in enumerate(talk.events) if isinstance(event, CacheChanged)]
-        assert told and min(told) > last
+def test_what_is_held_of_segments_is_not_told_as_what_the_conversation_holds(talk: Talk) -> None:
+    talk.ask(QUESTION, LONG)
+    last = max(n for n, event in enumerate(talk.events) if isinstance(event, SegmentProgress))
+    told = [n for n, event in enumerate(talk.events) if isinstance(event, CacheChanged)]
+    assert told and min(told) > last
