@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from app.lookup.words import Vocabulary, vocabulary_of
 from app.sources.sentence_spans import sentence_spans
-from app.sources.words import Weights, question_weights, told_words
+from app.sources.words import Weights, full_weights, told_words
 
 LEAST_SHARED = 1.0
 """A note rests on sentences that share at least this with it: a rare word, or part of a name or number."""
@@ -28,9 +28,15 @@ class _Sentences:
         self.texts = [text[start:stop] for start, stop in self.spans]
         vocabulary: Vocabulary = vocabulary_of(other, text)
         words = [told_words(each, vocabulary) for each in self.texts]
-        weights = Weights(self.texts, words)
-        told = told_words(other, vocabulary)
-        self.shared = [weights.shared(each, told) for each in words]
+        self._weights = Weights(self.texts, words)
+        self._told = told_words(other, vocabulary)
+        self.shared = [self._weights.shared(each, self._told) for each in words]
+
+    def weight_of(self, other: str) -> float:
+        """Return what all words count of what the sentences are held against; absent ones count as rare."""
+        return sum(
+            self._weights.of(word) or weight for word, weight in full_weights(other, self._told).items()
+        )
 
     def gain(self, index: int, told: set[str]) -> float:
         """Return what a sentence shares that has not been told."""
@@ -102,16 +108,14 @@ def is_related(question: str, text: str) -> bool:
 def _closest(question: str, text: str) -> tuple[str, float]:
     """Return the sentence that has most of a question's words, and the share of them that it has, 0 to 1.
 
-    Names and numbers count more than other words.
+    Names and numbers count more than other words, and words that many sentences have less.
     """
-    vocabulary = vocabulary_of(question, text)
-    weights = question_weights(question, vocabulary)
-    best, most = "", 0.0
-    for start, stop in sentence_spans(text):
-        shared = sum(weights.get(word, 0.0) for word in told_words(text[start:stop], vocabulary))
-        if shared > most:
-            best, most = " ".join(text[start:stop].split()), shared
-    return best, most / sum(weights.values()) if best else 0.0
+    found = _Sentences(text, question)
+    gains = [found.gain(index, set()) for index in range(len(found.texts))]
+    most = max(gains, default=0.0)
+    if not most:
+        return "", 0.0
+    return " ".join(found.texts[gains.index(most)].split()), most / found.weight_of(question)
 
 
 def _composed(texts: list[str], chosen: list[int]) -> str:

@@ -28,12 +28,11 @@ def told_words(text: str, vocabulary: Vocabulary) -> frozenset[str]:
     return frozenset(words | numbers_in(text))
 
 
-def question_weights(question: str, vocabulary: Vocabulary) -> Mapping[str, float]:
-    """Return the words that a question tells, with what each counts."""
-    names = {name[:_STEM] for name in names_in([question])}
+def full_weights(text: str, words: frozenset[str]) -> Mapping[str, float]:
+    """Return the words that a text tells, see `told_words`, with what each counts at most."""
+    names = {name[:_STEM] for name in names_in([text])}
     return {
-        word: NUMBER_WEIGHT if _is_number(word) else NAME_WEIGHT if word in names else 1.0
-        for word in told_words(question, vocabulary)
+        word: NUMBER_WEIGHT if _is_number(word) else NAME_WEIGHT if word in names else 1.0 for word in words
     }
 
 
