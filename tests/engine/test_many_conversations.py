@@ -18,6 +18,7 @@ from engine.cancel import CancelToken
 from engine.errors import Cancelled
 from engine.held import HeldSequences
 from engine.kv.cache import SequenceCache
+from engine.kv.page import Page
 from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
@@ -31,7 +32,7 @@ EXACT = KVSpec.parse("16; page=64, group=32, hot=1, warm=1")
 LOWER = KVSpec.parse("8; page=64, group=32, hot=1, warm=1")
 DOCUMENTS = (DOCUMENT[:800], f"{DOCUMENT[:500]}Then came the fog. {DOCUMENT[:200]}", "A lamp burned. " * 50)
 MOST_VERSIONS = 5
-NUM_STEPS = 25
+NUM_STEPS = 12
 ROUNDING = 1e-4
 
 Messages = tuple[ChatMessage, ...]
@@ -154,6 +155,9 @@ class Life:
 
     # What holds at all times.
 
+    def pages(self) -> set[Page]:
+        return SequenceCache.pages_of(context.cache for _, context in self.held.contexts())
+
     def check(self) -> None:
         caches = [cache for held in self.held._held.values() for cache in held.versions.caches()]
         for store in {cache._store for cache in caches}:
@@ -186,7 +190,10 @@ def test_what_conversations_share_is_what_each_would_have_read_and_all_of_it_com
     path: Path, backend: Backend, tmp_path: Path, seed: int
 ) -> None:
     life = Life(seed, path, backend, tmp_path)
-    life.begin()
+    for number, document in enumerate([*DOCUMENTS[:2], DOCUMENTS[0]], 1):
+        life.ask(number, (life.question(document),))
+        life.check()
+    assert max(page.references for page in life.pages()) > 1
     for _ in range(NUM_STEPS):
         life.step()
         life.check()
