@@ -7,12 +7,12 @@ from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
-from app.documents.ways import DocumentWay
 from app.ledger.records import attachment_key
 from app.reply_settings import ReplySettings
 from app.store.conversations import ConversationStore
 from ui.attachments import DraftAttachments
 from ui.chat.asked_documents import AskedDocument
+from ui.chat.attachments import ShownWays
 from ui.chat.composer import Composer
 from ui.chat.drop import DropOverlay, FileData
 from ui.chat.view import ChatView
@@ -108,12 +108,13 @@ class DocumentController(QObject):
         self._drafts.stop()
         self._sizes.stop()
 
-    def _ways(self) -> dict[int, DocumentWay]:
-        """Return the ways of the documents of the path, by the attachment's id."""
+    def _ways(self) -> dict[int, ShownWays]:
+        """Return how the documents of the path were read and will be, by the attachment's id."""
         context = self._session.context
-        documents = [each for message in context.path for each in message.attachments]
-        ways = {each.id: context.way(attachment_key(each.id)) for each in documents}
-        return {key: way for key, way in ways.items() if way is not None}
+        keys = {each.id: attachment_key(each.id) for message in context.path for each in message.attachments}
+        return {
+            number: ShownWays(context.ways.told_way(key), context.way(key)) for number, key in keys.items()
+        }
 
     def _put_into_message(self, key: int) -> None:
         """Take back that a text which was pasted became a document."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from app.documents.ways import DocumentWay
 from app.ledger.records import ItemMark, LedgerRows, attachment_key
-from app.ledger.standing import PathItems, Standing, pending_turn
-from app.reading.records import Reading
-from app.store.records import Attachment
+from app.ledger.standing import PathItems, Standing, document_keys, pending_turn
+from app.reading.records import Reading, SourceKind
+from app.store.records import Attachment, Role
 
 
 class DocumentWays:
@@ -37,6 +37,32 @@ class DocumentWays:
         if mark.way is DocumentWay.SEGMENTS and self._was_read(mark, message_id):
             return DocumentWay.LOOK_UP
         return mark.way
+
+    def told_way(self, key: str) -> DocumentWay | None:
+        """Return how a document was read for the question that it came with, or is to be while that waits.
+
+        As the answer that is on the path was written: another one to the same question may have been written
+        from something else.
+        """
+        turn = self._items.turns[self._items.turn_of[key]]
+        question_id = next(each.id for each in turn if key in document_keys([each]))
+        answer = next((each for each in turn if each.role is Role.ASSISTANT), None)
+        if answer is None:
+            return self.way(key, question_id)
+        kinds = {each.kind for each in answer.sources if attachment_key(each.attachment_id) == key}
+        if SourceKind.NOTED in kinds:
+            return DocumentWay.SEGMENTS
+        if SourceKind.LOOKED_AT in kinds:
+            return DocumentWay.LOOK_UP
+        found = self.reading(key, question_id)
+        if found is None or SourceKind.ATTENDED in kinds:
+            return DocumentWay.WHOLE
+        is_of_another = (
+            self.is_whole(key)
+            if answer.stats is None
+            else found.way is DocumentWay.SEGMENTS and not answer.stats.segments
+        )
+        return DocumentWay.WHOLE if is_of_another else found.way
 
     def document(self, key: str) -> Attachment:
         """Return a document of the path."""

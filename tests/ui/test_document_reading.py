@@ -14,6 +14,7 @@ from engine.sampling import SamplingParams
 from tests.engine.small_engine import write_templated_model
 from tests.ui.conftest import WAIT_MS, Desk, drop
 from ui.chat.attachments import AttachmentChip
+from ui.chat.document_chip import SentDocument
 from ui.document_reading import ahead_words
 from ui.document_work import ReadAheadProgress
 from ui.engine_worker import EngineState
@@ -136,6 +137,9 @@ def test_the_way_of_a_document_that_was_sent_can_be_changed_and_taken_back(
     ((sent, way),) = reading.sent()
     assert (sent.id, way) == (chip.attachment_id, DocumentWay.LOOK_UP)
     assert "looked up" in window.composer._asked.focus_stops[0].accessibleName()
+    (document,) = window.view.findChildren(SentDocument)
+    assert document.accessibleName().endswith("read whole")
+    assert [each.text() for each in document.menu().actions() if each.isChecked()] == ["Look up"]
     session.undo_context()
     assert reading.sent() == ()
     assert window.composer._asked.isHidden()

@@ -37,6 +37,26 @@ WAY_TIPS = {
 """What each way does."""
 
 
+@dataclass(frozen=True)
+class ShownWays:
+    """How a document that was sent is read; None while that is not decided.
+
+    Attributes:
+        told: for the question that it came with.
+        chosen: for the next one.
+    """
+
+    told: DocumentWay | None = None
+    chosen: DocumentWay | None = None
+
+    @property
+    def words(self) -> str:
+        """How it was read, where that is to be said: not of what is read whole, then and now."""
+        if {self.told, self.chosen} <= {None, DocumentWay.WHOLE} or self.told is None:
+            return ""
+        return WAY_WORDS[self.told]
+
+
 class ChipState(enum.Enum):
     """How far a document has come."""
 

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QHBoxLayout, QLabel, QMenu, QVBoxLayout, Q
 from app.documents.ways import DocumentWay
 from app.ledger.context import SpanState
 from app.store.records import Attachment
-from ui.chat.attachments import WAY_WORDS, size_text
+from ui.chat.attachments import ShownWays, size_text
 from ui.chat.buttons import IconButton
 from ui.chat.document_ways import way_menu
 from ui.chat.elided_label import ElidedLabel
@@ -37,7 +37,7 @@ class SentDocument(QFrame):
         self.setToolTip(plain_tip(attachment.source))
         self._attachment = attachment
         self._state = SpanState.IN_CONTEXT
-        self._way: DocumentWay | None = None
+        self._ways = ShownWays()
         title = ElidedLabel(attachment.title, _MAX_TITLE_WIDTH)
         self._detail = ElidedLabel("", _MAX_TITLE_WIDTH)
         self._detail.setProperty("kind", "faint")
@@ -67,24 +67,24 @@ class SentDocument(QFrame):
         self._state = state
         self._show()
 
-    def show_way(self, way: DocumentWay | None) -> None:
-        """Say how the document is read; None while that is not decided."""
-        self._way = way
+    def show_ways(self, ways: ShownWays) -> None:
+        """Say how the document was read for its message; the menu marks how it is read for the next one."""
+        self._ways = ways
         self._show()
 
     def _show(self) -> None:
         words = [size_text(self._attachment)]
         if self._state is not SpanState.IN_CONTEXT:
             words.append(self._state.value)
-        elif self._way not in (None, DocumentWay.WHOLE):
-            words.append(WAY_WORDS[self._way])
+        elif self._ways.words:
+            words.append(self._ways.words)
         detail = " · ".join(words)
         self._detail.setText(detail)
         self.setAccessibleName(f"Document: {self._attachment.title}, {detail}")
 
     def menu(self) -> QMenu:
         """Return the menu: the text, and the ways to read it."""
-        menu = way_menu(self._way, None, self)
+        menu = way_menu(self._ways.chosen, None, self)
         first = menu.actions()[0]
         view = QAction("View text", menu)
         menu.insertAction(first, view)

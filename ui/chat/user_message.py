@@ -8,9 +8,9 @@ from PySide6.QtCore import QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent, QTextBlockFormat, QTextCursor
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QSizePolicy, QVBoxLayout, QWidget
 
-from app.documents.ways import DocumentWay
 from app.ledger.context import SpanState
 from app.store.records import Message
+from ui.chat.attachments import ShownWays
 from ui.chat.buttons import IconButton
 from ui.chat.document_chip import SentDocument
 from ui.chat.flow_layout import FlowLayout
@@ -96,10 +96,10 @@ class UserMessage(MessageWidget):
         for document_id, document in self._documents.items():
             document.show_state(states.get(document_id, SpanState.IN_CONTEXT))
 
-    def show_ways(self, ways: Mapping[int, DocumentWay]) -> None:
+    def show_ways(self, ways: Mapping[int, ShownWays]) -> None:
         """Say of its documents, by their attachments' ids, how they are read."""
         for document_id, document in self._documents.items():
-            document.show_way(ways.get(document_id))
+            document.show_ways(ways.get(document_id, ShownWays()))
 
     @property
     def unsent_edit(self) -> str | None:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import QEvent, QTimer, Signal
 from PySide6.QtWidgets import QPushButton, QVBoxLayout, QWidget
 
-from app.documents.ways import DocumentWay
 from app.ledger.context import SpanState
 from app.ledger.left_out import LeftOutRun
 from app.reading.shown import NO_EVIDENCE, Evidence
 from app.segments.progress import ReadingProgress
 from app.store.records import Message, Role
+from ui.chat.attachments import ShownWays
 from ui.chat.focus_order import chain_after
 from ui.chat.left_out_lines import LeftOutLines
 from ui.chat.message_widget import MessageWidget
@@ -70,7 +70,7 @@ class ChatView(QWidget):
         self._earlier.clicked.connect(self._ask_earlier)
         self._earlier.hide()
         self._documents: Mapping[int, SpanState] = {}
-        self._ways: Mapping[int, DocumentWay] = {}
+        self._ways: Mapping[int, ShownWays] = {}
         self._evidence: Mapping[int, Evidence] = {}
         self.scroller = ConversationScroller(self._earlier, self)
         self._lines = LeftOutLines(self.scroller, self)
@@ -117,8 +117,8 @@ class ChatView(QWidget):
             if isinstance(widget, ReplyMessage):
                 widget.show_evidence(evidence.get(widget.message.id, NO_EVIDENCE))
 
-    def show_ways(self, ways: Mapping[int, DocumentWay]) -> None:
-        """Say of documents, by their attachments' ids, how they are read; of messages shown later, too."""
+    def show_ways(self, ways: Mapping[int, ShownWays]) -> None:
+        """Say of documents, by their attachments' ids, how they were and are read; later, too."""
         if ways != self._ways:
             self._ways = ways
             for widget in self._widgets:

@@ -12,10 +12,12 @@ from app.ledger.actions import drop, read_by, restore
 from app.ledger.context import DRAFT_ID, ConversationContext, SpanState
 from app.ledger.records import ContextChange, ItemMark, LedgerRows, Summary, SummaryState
 from app.ledger.run import text_of
-from app.reading.records import Reading
+from app.reading.records import Reading, Source, SourceKind
 from app.store.records import Message
 from engine.errors import OctavoError
+from engine.events import GenerationStats, StopReason
 from engine.kv.page_map import SpanKind
+from engine.kv.precision import KVSpec
 from tests.app.ledger.paths import BATS, OWLS, answer, question, reading, summary
 
 WHOLE, SEGMENTS, LOOK_UP = DocumentWay.WHOLE, DocumentWay.SEGMENTS, DocumentWay.LOOK_UP
@@ -93,6 +95,33 @@ def test_a_document_that_was_read_in_segments_is_looked_up_for_the_questions_tha
     assert context.documents_to_read() == ((OWLS, LOOK_UP),)
     # A question that was edited is read in segments as the one that it was.
     assert context_of([question(7, "Look well.", OWLS)], context.rows).way("a7") is SEGMENTS
+
+
+def told(stored: LedgerRows, *kinds: SourceKind, num_segments: int | None = None) -> DocumentWay | None:
+    sources = tuple(Source(1, OWLS.id, 0, 4, kind) for kind in kinds)
+    nothing = GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.END)
+    stats = None if num_segments is None else dataclasses.replace(nothing, segments=num_segments)
+    answered = dataclasses.replace(answer(2), sources=sources, stats=stats)
+    return context_of([TALK[0], answered, *TALK[2:]], stored).ways.told_way("a7")
+
+
+def test_how_a_document_was_read_is_told_as_the_answer_was_written_whatever_is_chosen_since() -> None:
+    read, found = reading(1, 1), reading(1, 1, way=LOOK_UP)
+    assert told(rows(SEGMENTS, read), SourceKind.NOTED, num_segments=2) is SEGMENTS
+    assert told(rows(WHOLE, read), num_segments=2) is SEGMENTS
+    assert told(rows(SEGMENTS, found), SourceKind.LOOKED_AT, num_segments=0) is LOOK_UP
+    assert told(rows(SEGMENTS, found), num_segments=0) is LOOK_UP
+    assert told(rows(LOOK_UP), SourceKind.ATTENDED, num_segments=0) is WHOLE
+    assert told(rows(LOOK_UP), num_segments=0) is WHOLE
+    # What was read for another answer to the same question.
+    assert told(rows(WHOLE, read), num_segments=0) is WHOLE
+
+
+def test_how_a_document_is_read_is_told_while_its_answer_is_written() -> None:
+    assert told(rows(SEGMENTS, reading(1, 1))) is SEGMENTS
+    assert told(rows(WHOLE, reading(1, 1))) is WHOLE
+    assert context_of(TALK[:1], rows(LOOK_UP)).ways.told_way("a7") is LOOK_UP
+    assert context_of(TALK[:1], rows(None)).ways.told_way("a7") is None
 
 
 def test_segments_that_were_not_read_to_the_end_are_wanted_again() -> None:
