@@ -9,6 +9,7 @@ from app.documents.encodings import Decoded, decode, is_binary
 from app.documents.extracted import Extracted
 from app.documents.formats import Format
 from app.documents.limits import MAX_FILE_NBYTES
+from app.documents.places import Places
 from app.documents.refusals import refuse_binary, refuse_too_large
 from app.documents.source import Source
 
@@ -23,11 +24,13 @@ def read_plain(source: Source, encoding: str | None) -> Extracted:
 
 
 def read_markdown(source: Source, encoding: str | None) -> Extracted:
-    """Read Markdown; a heading on the first line is its title."""
+    """Read Markdown; a heading on the first line is its title, where no other one is of the first level."""
     decoded = decode_source(source, encoding)
     text = clean_text(decoded.text)
-    heading = _FIRST_HEADING.match(_FRONT_MATTER.sub("", text, count=1))
-    title = heading[1] if heading else None
+    body = _FRONT_MATTER.sub("", text, count=1)
+    heading = _FIRST_HEADING.match(body)
+    is_only_one = [each.level for each in Places.of(body, Format.MARKDOWN.value).headings].count(1) == 1
+    title = heading[1] if heading and is_only_one else None
     return Extracted(text, title, encoding=decoded.encoding, encoding_guessed=decoded.guessed)
 
 

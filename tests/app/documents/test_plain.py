@@ -35,10 +35,16 @@ def test_a_guessed_encoding_is_flagged_and_can_be_changed(read: Read) -> None:
 
 
 def test_markdown_takes_its_title_from_a_heading_at_the_start(read: Read) -> None:
-    assert read("a.md", "# The `Title` #\n\n# Second").title == "The `Title`"
+    assert read("a.md", "# The `Title` #\n\n## Second\n\n```\n# code\n```").title == "The `Title`"
     assert read("a.md", "---\nlang: en\n---\n\n# Notes\n").title == "Notes"
     assert read("a.md", "Words first.\n\n# Not it").title == "a.md"
     assert read("b.txt", "# A comment").title == "b.txt"
+
+
+def test_markdown_of_several_chapters_is_named_after_its_file_and_not_its_first_chapter(read: Read) -> None:
+    assert read("a.md", "# Chapter 1\n\nwords\n\n# Chapter 2\n\nwords").title == "a.md"
+    assert read("a.md", "Chapter 1\n=========\n\nwords").title == "a.md"
+    assert read("a.md", "# Chapter 1\n\nwords\n\nChapter 2\n=========\n").title == "a.md"
 
 
 def test_binary_data_is_refused_whatever_its_name(refusal: Refusal) -> None:
