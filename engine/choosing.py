@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import mlx.core as mx
 from mlx_lm.sample_utils import make_logits_processors
@@ -29,14 +29,17 @@ class TokenChooser:
         self._processors = _make_processors(sampling)
         self._recent = mx.array(prompt[-REPETITION_WINDOW_TOKENS:])
 
-    def choose(self, logits: mx.array) -> mx.array:
-        """Queue the choice of the next token, shape [1], by logits `[1, vocabulary]`."""
+    def choose(self, logits: mx.array, beside: Sequence[mx.array] = ()) -> mx.array:
+        """Queue the choice of the next token, shape [1], by logits `[1, vocabulary]`.
+
+        What else the pass has given is evaluated with it: a pass that is cut in two is slower.
+        """
         for processor in self._processors:
             logits = processor(self._recent, logits)
         chosen = self._sampler(logits - mx.logsumexp(logits, axis=-1, keepdims=True))
         if self._processors:
             self._recent = mx.concatenate([self._recent, chosen])[-REPETITION_WINDOW_TOKENS:]
-        mx.async_eval(chosen)
+        mx.async_eval(chosen, *beside)
         return chosen
 
 

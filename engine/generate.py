@@ -229,8 +229,7 @@ class Generation:
         self._cache.commit(rest)
         self._reader.read_tokens += len(rest)
         while True:
-            is_last = self._completion_tokens + 1 == budget
-            upcoming = None if is_last else self._chooser.choose(self._forward(current))
+            upcoming = None if self._completion_tokens + 1 == budget else self._next(current)
             self._last_token = cast(int, current.item())
             if upcoming is not None:
                 self._cache.commit([self._last_token])
@@ -262,11 +261,15 @@ class Generation:
         started_s = time.perf_counter()
         logits = self._forward(mx.array(list(rest)))
         self._reader.require_numbers(logits)
-        sampled = self._chooser.choose(logits)
+        sampled = self._chooser.choose(logits, self._cache.seen)
         if self._reader.checks_layers:
             mx.eval(sampled)
             self._reader.time_pass(time.perf_counter() - started_s)
         return sampled
+
+    def _next(self, current: mx.array) -> mx.array:
+        """Queue the token after `current`."""
+        return self._chooser.choose(self._forward(current), self._cache.seen)
 
     def _forward(self, tokens: mx.array) -> mx.array:
         """Return the logits after the last of `tokens`, shape [tokens]: [1, vocabulary]."""

@@ -109,7 +109,6 @@ class AnswerWatch:
             parts.append(for_all_heads(part, group.heads, queries.shape[0]))
         open_scores = queries @ keys.astype(mx.float32).swapaxes(1, 2)
         squares = _squares(seen, len(table.references), open_scores, sinks, self._bin_tokens)
-        mx.async_eval(squares)
         self._new.append(_Look(table.references, self._open_places(table, open_scores.shape[2]), squares))
         return parts
 
@@ -122,6 +121,11 @@ class AnswerWatch:
         positions = [*table.open_positions, *coming][:num_open]
         places = (positions[at : at + self._bin_tokens] for at in range(0, num_open, self._bin_tokens))
         return tuple((each[0], each[-1]) for each in places)
+
+    @property
+    def looks(self) -> list[mx.array]:
+        """What was seen in the last pass, to be evaluated with that."""
+        return [look.squares for look in self._new]
 
     def step(self, is_limited: bool) -> None:
         """Count a decoded token; what is added up was queued in the step before, so that nothing waits.

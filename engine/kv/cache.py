@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import mlx.core as mx
 import numpy as np
 
 from engine.kv.attended import AnswerWatch, AttendedBin
@@ -25,6 +26,11 @@ class SequenceCache(SharingCache):
         """Begin to add up what the tokens that are decoded from now on attend to."""
         layers = [layer.number for layer in self._paged]
         self._watcher.answer = AnswerWatch(layers, self.spec.page_tokens)
+
+    @property
+    def seen(self) -> list[mx.array]:
+        """What layers have seen in the last pass beside its result: to be evaluated with that, in one go."""
+        return self._watcher.seen
 
     def attended(self) -> list[AttendedBin]:
         """Return what was attended to since `watch_answer`, in the order of the text, and watch no longer."""

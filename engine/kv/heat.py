@@ -61,6 +61,12 @@ class Watcher:
     sample: Sample | None = None
     answer: AnswerWatch | None = None
 
+    @property
+    def seen(self) -> list[mx.array]:
+        """What was seen in the last pass beside its result, to be evaluated with that."""
+        sampled = [] if self.sample is None else [self.sample.page_mass, self.sample.caught]
+        return sampled if self.answer is None else [*sampled, *self.answer.looks]
+
 
 @dataclass(frozen=True)
 class HeatState:

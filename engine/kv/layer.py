@@ -172,7 +172,6 @@ class PagedLayer:
             num_pages = len(self.table.references)
             budget = self._watcher.attention_pages
             self._watcher.sample = sample_attention(queries, groups, num_pages, rest, budget)
-            mx.async_eval(self._watcher.sample.page_mass, self._watcher.sample.caught)
 
     def dense(self, in_order: bool = True) -> tuple[mx.array, mx.array]:
         """Return the keys and values of all tokens, each `[1, kv_heads, tokens, dim]`.
