@@ -16,7 +16,7 @@ from app.reading.question import DocumentQuestion, DocumentToRead
 from app.reading.records import Reading, ReadSegment, SegmentState
 from app.segments.numbering import numbered
 from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
-from engine.admission import AdmissionError, LongerContext
+from engine.admission import AdmissionError, LongerContext, reading_room_tokens
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest
@@ -83,6 +83,8 @@ class Read:
     ) -> None:
         self.keeper = keeper or PassingReadings()
         self.events: list[SegmentEvent] = []
+        self.held: list[CacheChanged] = []
+        """What the engine had in hand at each event."""
         self.result = DocumentReadings()
         reader = DocumentReader(engine, self.keeper)
         generator = reader.read(asked or question(), documents, cancel or CancelToken())
@@ -93,6 +95,8 @@ class Read:
                 self.result = ended.value
                 return
             self.events.append(event)
+            if held := engine.held():
+                self.held.append(held)
             on_event(event)
 
     @property
@@ -123,8 +127,8 @@ def test_a_document_is_read_segment_by_segment_and_all_of_it(long_read: Read) ->
 
 
 def test_keys_and_values_of_one_segment_at_a_time_are_held(long_read: Read) -> None:
-    held = [event.usage.num_tokens for event in long_read.events if isinstance(event, CacheChanged)]
-    assert max(held) <= LIMIT < len(LONG.text.split())
+    held = [each.usage.num_tokens for each in long_read.held]
+    assert 100 < max(held) <= LIMIT < len(LONG.text.split())
 
 
 def test_what_the_model_makes_up_is_replaced_by_sentences_of_the_segment(long_read: Read) -> None:
@@ -212,6 +216,17 @@ def test_what_is_done_is_not_read_again(talking: Engine, long_read: Read) -> Non
     again = Read(talking, in_segments(LONG, stored=done), keeper=long_read.keeper)
     assert again.result.readings == (done,)
     assert not again.events
+
+
+def test_segments_of_a_document_that_is_done_count_when_the_next_one_is_read_on(
+    talking: Engine, long_read: Read
+) -> None:
+    done, other = long_read.result.readings[0], paper("Other", 120)
+    documents = (*in_segments(LONG, stored=done), *in_segments(other))
+    rest = Read(talking, documents, question(room_tokens=400), long_read.keeper)
+    first, total = done.num_segments + 1, done.num_segments + rest.result.readings[1].num_segments
+    assert [number for number, _, _ in rest.begun] == list(range(first, total + 1))
+    assert {each for _, each, _ in rest.begun} == {total}
 
 
 def test_another_model_s_notes_are_not_gone_on_with(talking: Engine, long_read: Read) -> None:
@@ -302,6 +317,23 @@ def test_a_context_that_is_too_small_is_refused_before_anything_is_read(talking:
         reader.admit(question(room_tokens=80), looked_up(LONG))
 
 
+def test_a_context_that_is_offered_has_room_for_all_documents(talking: Engine) -> None:
+    reader = DocumentReader(talking, PassingReadings())
+    with pytest.raises(AdmissionError, match="look 8 documents up") as caught:
+        reader.admit(question(max_context=1000, room_tokens=250), looked_up(*[LONG] * 8))
+    assert "longer context, or remove some of them" in str(caught.value)
+    (longer,) = caught.value.choices
+    assert isinstance(longer, LongerContext)
+    room = reading_room_tokens(longer.max_context)
+    reader.admit(question(max_context=longer.max_context, room_tokens=room), looked_up(*[LONG] * 8))
+
+
+def test_no_longer_context_is_offered_where_none_has_room_for_so_many_documents(talking: Engine) -> None:
+    with pytest.raises(AdmissionError, match=r"conversation\. Remove some of them, or leave") as caught:
+        DocumentReader(talking, PassingReadings()).admit(question(), looked_up(*[LONG] * 200))
+    assert caught.value.choices == ()
+
+
 def test_what_is_to_be_read_again_is_refused_too_where_the_context_is_too_small(
     talking: Engine, long_read: Read
 ) -> None:
@@ -340,7 +372,7 @@ def test_where_nothing_fits_the_model_reads_that_and_no_passage(talking: Engine)
 def peak_kv_nbytes(engine: Engine, num_sentences: int) -> int:
     read = Read(engine, in_segments(paper("Book", num_sentences)))
     assert len(read.segments()) >= num_sentences // 100
-    return max(event.usage.nbytes for event in read.events if isinstance(event, CacheChanged))
+    return max(each.usage.nbytes for each in read.held)
 
 
 def test_a_text_ten_times_as_long_peaks_at_the_same_bytes(talking: Engine) -> None:
