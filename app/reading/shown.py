@@ -101,12 +101,14 @@ class Evidence:
         is_running: whether that is still being done.
         num_known: how many segments had been read when it was answered; None where it was not, or not to its
             end. More may have been read since, for another answer.
+        names_documents: whether there are several documents, so that each passage is to name its own.
     """
 
     passages: tuple[ShownPassage, ...] = ()
     coverages: tuple[Coverage, ...] = ()
     is_running: bool = False
     num_known: int | None = None
+    names_documents: bool = False
 
     @property
     def in_segments(self) -> tuple[Coverage, ...]:
@@ -131,11 +133,9 @@ class Evidence:
             if each.reading.is_done and not each.segments and each.reading.attachment_id not in known
         )
 
-    @property
-    def uncited_notes(self) -> tuple[ShownPassage, ...]:
-        """The passages on which notes were taken that the answer does not cite, by number."""
-        noted = self.of_kind(SourceKind.NOTED)
-        return tuple(each for each in noted if not each.source.is_cited)
+    def uncited(self, kind: SourceKind) -> tuple[ShownPassage, ...]:
+        """Return the passages that the answer came by in one way and does not cite, by number."""
+        return tuple(each for each in self.of_kind(kind) if not each.source.is_cited)
 
     @property
     def cited(self) -> tuple[ShownPassage, ...]:
@@ -167,6 +167,7 @@ def evidence_of(
     *,
     is_running: bool = False,
     num_known: int | None = None,
+    names_documents: bool = False,
 ) -> Evidence:
     """Return what is shown under an answer; what belongs to documents that are gone is left out.
 
@@ -176,6 +177,7 @@ def evidence_of(
         documents: by the ids of their attachments.
         is_running: whether segments are being read.
         num_known: how many segments the answer was written from, see `Evidence`.
+        names_documents: whether the conversation has several documents.
     """
     passages = (
         _shown_passage(each, documents[each.attachment_id])
@@ -187,7 +189,7 @@ def evidence_of(
         for reading, segments in readings
         if reading.attachment_id in documents
     )
-    return Evidence(tuple(passages), tuple(coverages), is_running, num_known)
+    return Evidence(tuple(passages), tuple(coverages), is_running, num_known, names_documents)
 
 
 def first_words(text: str, start: int, stop: int) -> str:

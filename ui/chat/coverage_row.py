@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout, QWidget
 
@@ -51,17 +53,23 @@ class CoverageRow(QWidget):
         stops: list[QWidget] = [self._strip, self._continue, self._answer]
         return [stop for stop in stops if not stop.isHidden()]
 
-    def show_coverage(self, coverage: Coverage, *, names_document: bool, is_running: bool) -> None:
-        """Show how far a document has been read; nothing is offered while it is."""
+    def show_coverage(self, coverage: Coverage, *, names_document: bool) -> None:
+        """Show how far a document has been read."""
         self._coverage = coverage
         self._words.setText(coverage_words(coverage, names_document=names_document))
         self._strip.show_coverage(coverage)
         self._strip.setVisible(bool(coverage.segments))
-        has_unread = coverage.num_read + coverage.num_failed < len(coverage.segments)
+
+    def offer(self, coverages: Sequence[Coverage]) -> None:
+        """Offer to go on with documents that have not been read to their ends, of which this is the last.
+
+        Nothing is offered where there are none.
+        """
+        has_unread = any(each.num_read + each.num_failed < len(each.segments) for each in coverages)
         self._continue.setText("Continue reading" if has_unread else "Read again what failed")
-        is_partial = coverage.num_read < len(coverage.segments) and not is_running
-        self._continue.setVisible(is_partial)
-        self._answer.setVisible(is_partial and coverage.num_read > 0 and coverage.is_unfinished)
+        self._continue.setVisible(any(each.num_read < len(each.segments) for each in coverages))
+        are_some_read = any(each.num_read for each in coverages)
+        self._answer.setVisible(are_some_read and any(each.is_unfinished for each in coverages))
 
     def set_actions_enabled(self, is_enabled: bool) -> None:
         """Allow to read on, or not."""

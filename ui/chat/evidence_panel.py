@@ -67,7 +67,7 @@ class EvidencePanel(QWidget):
         former, self._evidence = self._evidence, evidence
         if evidence == former:
             return
-        if (evidence.passages, evidence.found_nothing) != (former.passages, former.found_nothing):
+        if _sources_of(evidence) != _sources_of(former):
             self._show_sources()
         self._show_coverages()
         self.setVisible(bool(self._sources.count() or self._rows))
@@ -98,32 +98,29 @@ class EvidencePanel(QWidget):
                 each.set_open(each.title in open_titles)
 
     def _add_sources(self, evidence: Evidence) -> None:
-        cited, notes = evidence.cited, evidence.uncited_notes
-        looked_at = evidence.of_kind(SourceKind.LOOKED_AT)
+        cited, notes = evidence.cited, evidence.uncited(SourceKind.NOTED)
+        looked_at = evidence.uncited(SourceKind.LOOKED_AT)
         if cited:
             title = QLabel("Sources")
             title.setProperty("kind", "section")
             title.setContentsMargins(8, 0, 0, 2)
             self._sources.addWidget(title)
-            self._add_list(PassageList(cited[:_SHOWN_SOURCES], names_documents=self._are_several))
+            self._add_list(PassageList(cited[:_SHOWN_SOURCES], names_documents=evidence.names_documents))
         self._add_fold(f"{len(cited) - _SHOWN_SOURCES:,} more", cited[_SHOWN_SOURCES:])
         self._add_fold(f"{_counted(notes, 'note')} that the answer does not cite", notes)
-        self._add_fold(f"Looked at {_counted(looked_at, 'passage')}", looked_at)
+        noun = "passage" if looked_at == evidence.of_kind(SourceKind.LOOKED_AT) else "more passage"
+        self._add_fold(f"Looked at {_counted(looked_at, noun)}", looked_at)
         for document in evidence.found_nothing:
             self._add_words(f"Nothing that fits the question was found in “{document}”.")
         if evidence.found_nothing and not evidence.passages:
             self._add_words("The answer may be made up.")
         self._add_fold("What the answer read", evidence.of_kind(SourceKind.ATTENDED), sentence=_ATTENDED)
 
-    @property
-    def _are_several(self) -> bool:
-        """Whether the passages are of more than one document."""
-        return len({each.source.attachment_id for each in self._evidence.passages}) > 1
-
     def _add_fold(self, title: str, passages: Sequence[ShownPassage], *, sentence: str = "") -> None:
         """Add passages that are folded away, if there are any."""
         if passages:
-            fold = PassageFold(title, passages, names_documents=self._are_several, sentence=sentence)
+            names = self._evidence.names_documents
+            fold = PassageFold(title, passages, names_documents=names, sentence=sentence)
             self._add_list(fold)
 
     def _add_list(self, part: PassageList | PassageFold) -> None:
@@ -146,10 +143,11 @@ class EvidencePanel(QWidget):
         if documents != list(self._rows):
             _clear(self._coverages)
             self._rows = {each: self._new_row() for each in documents}
+        partial = [each for each in segmented if each.num_read < len(each.segments)]
         for row, coverage in zip(self._rows.values(), segmented, strict=True):
-            row.show_coverage(
-                coverage, names_document=len(segmented) > 1, is_running=self._evidence.is_running
-            )
+            row.show_coverage(coverage, names_document=self._evidence.names_documents)
+            is_offering = coverage in partial[-1:] and not self._evidence.is_running
+            row.offer(segmented if is_offering else ())
         since = self._evidence.num_read_since
         was = "was" if since == 1 else "were"
         self._since.setText(f"This answer does not know {since:,} of them, which {was} read later.")
@@ -162,6 +160,11 @@ class EvidencePanel(QWidget):
         row.answer_now_requested.connect(self.answer_now_requested)
         self._coverages.addWidget(row)
         return row
+
+
+def _sources_of(evidence: Evidence) -> tuple[object, ...]:
+    """Return what is shown of sources."""
+    return evidence.passages, evidence.found_nothing, evidence.names_documents
 
 
 def _counted(passages: Sequence[ShownPassage], noun: str) -> str:

@@ -24,6 +24,7 @@ class _Basis:
     readings: tuple[Reading, ...]
     is_running: bool
     num_known: int | None
+    names_documents: bool
 
 
 class AnswerEvidence(QObject):
@@ -72,12 +73,16 @@ class AnswerEvidence(QObject):
         conversation_id = self._session.conversation_id
         readings = () if conversation_id is None else self._store.ledger(conversation_id).readings
         found = []
+        num_documents = 0
         for message in messages:
+            num_documents += len(message.attachments)
             of_question = tuple(each for each in readings if each.message_id == message.parent_id)
             if message.role is Role.ASSISTANT and (message.sources or of_question):
                 is_running = message.state is MessageState.STREAMING
                 num_known = message.stats.segments if message.stats is not None else None
-                found.append((message, _Basis(message.sources, of_question, is_running, num_known)))
+                names = num_documents > 1
+                basis = _Basis(message.sources, of_question, is_running, num_known, names)
+                found.append((message, basis))
         return found
 
     def _evidence(self, basis: _Basis, attachments: dict[int, Attachment]) -> Evidence:
@@ -86,7 +91,12 @@ class AnswerEvidence(QObject):
         documents = {key: self._document(attachments[key]) for key in named if key in attachments}
         segments = [(each, self._store.reading_segments(each.id)) for each in basis.readings]
         return evidence_of(
-            basis.sources, segments, documents, is_running=basis.is_running, num_known=basis.num_known
+            basis.sources,
+            segments,
+            documents,
+            is_running=basis.is_running,
+            num_known=basis.num_known,
+            names_documents=basis.names_documents,
         )
 
     def _document(self, attachment: Attachment) -> DocumentText:

@@ -20,6 +20,7 @@ from tests.ui.chat.conftest import conversation, reply, user
 from ui.chat.coverage_strip import CellKind, CoverageStrip, cell_kind, cell_words
 from ui.chat.evidence_panel import EvidencePanel
 from ui.chat.passage_button import PassageButton
+from ui.chat.passage_list import PassageFold
 from ui.chat.text_view import TextView
 from ui.chat.view import ChatView
 
@@ -116,6 +117,34 @@ def test_passages_that_were_looked_at_are_said_and_open_when_asked(panel: Eviden
     assert names(panel) == []
     press(panel, "Looked at 2 passages")
     assert len(names(panel)) == 2
+
+
+def test_a_passage_that_was_looked_at_and_is_cited_is_shown_once(panel: EvidencePanel) -> None:
+    cited = passage(1, SourceKind.LOOKED_AT, is_cited=True)
+    show(panel, Evidence((cited,)))
+    assert len(names(panel)) == 1 and not panel.findChildren(PassageFold)
+    panel.hide()
+    show(panel, Evidence((cited, passage(2, SourceKind.LOOKED_AT))))
+    press(panel, "Looked at 1 more passage")
+    assert [name.split(",")[0] for name in names(panel)] == ["Source 1", "Source 2"]
+
+
+def test_each_source_names_its_document_where_there_are_several(panel: EvidencePanel) -> None:
+    show(panel, Evidence((passage(1, is_cited=True),)))
+    assert names(panel) == ["Source 1, page 2, Owls: Words of 1"]
+    panel.hide()
+    show(panel, Evidence((passage(1, is_cited=True),), names_documents=True))
+    assert names(panel) == ["Source 1, birds.pdf, page 2, Owls: Words of 1"]
+
+
+def test_reading_on_is_offered_once_for_all_documents(panel: EvidencePanel) -> None:
+    done, begun = coverage("[1] Owls hunt.", SEGMENTS[:2]), coverage("", (SEGMENTS[3],) * 2)
+    begun = dataclasses.replace(begun, reading=dataclasses.replace(begun.reading, id=4, attachment_id=8))
+    more = dataclasses.replace(begun, reading=dataclasses.replace(begun.reading, id=5, attachment_id=9))
+    show(panel, Evidence((), (done, begun, more), names_documents=True))
+    shown = [each.text() for each in panel.findChildren(QPushButton) if each.isVisible()]
+    assert shown == ["Continue reading", "Answer from what was read"]
+    assert words(panel).count("birds.pdf") == 3
 
 
 def test_a_look_up_that_found_nothing_is_said(panel: EvidencePanel) -> None:
