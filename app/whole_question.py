@@ -10,7 +10,7 @@ from app.documents.ways import DocumentWay
 from app.ledger.context import ConversationContext
 from app.ledger.planning import TrimPlanner
 from app.ledger.records import attachment_key
-from app.lookup.question import is_about_whole
+from app.lookup.question import is_about_whole, names_whole
 from app.store.records import Attachment
 from engine.admission import AdmissionError, Choice, InSegments, LookUp, ReadWhole, num_segments
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -20,7 +20,7 @@ def require_no_whole_question(context: ConversationContext, planner: TrimPlanner
     """Refuse a question about the whole of documents that are to be looked up for it.
 
     Not where it was looked up before, where the user wants it all the same, or where the model reads notes on
-    all of the document.
+    the document that were taken for such a question; for "and?", notes for any other will do.
 
     Raises:
         AdmissionError: the question is one; its choices are the other ways.
@@ -40,13 +40,15 @@ def require_no_whole_question(context: ConversationContext, planner: TrimPlanner
 
 
 def _is_known(document: Attachment, context: ConversationContext) -> bool:
-    """Return whether the model reads notes on all of a document, or what was looked up for the question."""
-    question = context.ways.question_id
+    """Return whether the model reads what all of a document says, or what was looked up for the question."""
+    question = context.path[-1]
+    any_will_do = not names_whole(question.text)
     return any(
-        reading.attachment_id == document.id
-        and (reading.way is DocumentWay.SEGMENTS or message.id == question)
+        message.id == question.id
+        or (reading.way is DocumentWay.SEGMENTS and (any_will_do or is_about_whole(message.text)))
         for message in context.path
         for reading in context.ways.readings(message.id)
+        if reading.attachment_id == document.id
     )
 
 

@@ -16,9 +16,17 @@ def is_about_whole(question: str) -> bool:
     It is where it has no word but those that ask, name the document, or say what form the answer shall have.
     A question without words is.
     """
+    return any(_is_about_whole(folded(question), each) for each in _vocabularies(question))
+
+
+def names_whole(question: str) -> bool:
+    """Return whether a question says that it is about a whole document, unlike "and?" or "why?"."""
+    return any(each.whole.search(folded(question)) for each in _vocabularies(question))
+
+
+def _vocabularies(question: str) -> tuple[Vocabulary, ...]:
     by_script = vocabulary_of(question)
-    candidates = (by_script,) if not by_script.is_spaced else tuple(vocabularies().values())
-    return any(_is_about_whole(folded(question), each) for each in candidates)
+    return (by_script,) if not by_script.is_spaced else tuple(vocabularies().values())
 
 
 def _is_about_whole(question: str, vocabulary: Vocabulary) -> bool:

@@ -311,9 +311,17 @@ def test_a_document_that_fits_is_offered_whole_where_it_was_to_be_looked_up(talk
     assert isinstance(caught.value.choices[0], ReadWhole)
 
 
-def test_notes_on_all_of_it_may_answer_a_later_question_about_all_of_it(talk: Talk) -> None:
+def test_notes_for_a_question_about_all_of_it_may_answer_a_later_one_about_all_of_it(talk: Talk) -> None:
+    talk.ask("Summarize this document.", LONG)
+    assert talk.ask("Comment on this document.").state is MessageState.COMPLETE
+
+
+def test_notes_for_another_question_do_not_answer_one_about_all_of_it(talk: Talk) -> None:
     talk.ask(QUESTION, LONG)
-    assert talk.ask("Summarize this document.").state is MessageState.COMPLETE
+    with pytest.raises(AdmissionError) as caught:
+        talk.ask("Summarize this document.")
+    assert {type(each) for each in caught.value.choices} == {InSegments, LookUp}
+    assert talk.ask("And?").state is MessageState.COMPLETE
 
 
 def test_a_document_is_asked_about_after_its_turn_has_left_the_context(talk: Talk) -> None:
