@@ -194,11 +194,12 @@ class _Run:
         begun: list[_Begun] = []
         for each in documents:
             begun.append((yield from self._begun(each)))
-        served = (each for each in begun if isinstance(each, Reading))
+        served = [each for each in begun if isinstance(each, Reading)]
         self._next_number = max(self._next_number, *map(self._behind, served), 1)
         clock = SegmentClock(sum(len(each.segments) for each in begun if isinstance(each, SegmentReading)))
-        num_left = sum(not isinstance(each, Reading) for each in begun)
         self._taker.budget = self._taker.budget.shared_by(clock.total, self._room_tokens)
+        clock.add_read(sum(each.num_segments for each in served if each.way is DocumentWay.SEGMENTS))
+        num_left = len(begun) - len(served)
         readings = []
         for document, reading in zip(documents, begun, strict=True):
             if isinstance(reading, Reading):

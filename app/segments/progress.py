@@ -22,6 +22,10 @@ class SegmentStage(enum.Enum):
     """All segments have been read, and notes that are too long together are being made shorter."""
 
 
+_READING_SHARE = 0.9
+"""So much of the time for a segment goes by before a note on it is written."""
+
+
 @dataclass(frozen=True)
 class SegmentProgress:
     """How far the reading in segments is.
@@ -33,7 +37,7 @@ class SegmentProgress:
         stage: what is being done.
         done_tokens: tokens of the present prompt that have been read.
         total_tokens: how many those are; 0 before that is known.
-        seconds_left: until all segments have been read, None before that is known.
+        seconds_left: from when this segment was begun until all have been read, None before that is known.
     """
 
     number: int
@@ -61,10 +65,19 @@ class SegmentProgress:
         """How much of all segments has been read, 0 to 1."""
         if self.stage is SegmentStage.JOINING:
             return 1.0
-        if not self.total:
-            return 0.0
-        of_this = self.done_tokens / self.total_tokens if self.total_tokens else 0.0
-        return (self.number - 1 + of_this) / self.total
+        return (self.number - 1 + self._share_of_this) / self.total if self.total else 0.0
+
+    @property
+    def seconds_from_now(self) -> float | None:
+        """How long it takes until all segments have been read, with what has been read of this one."""
+        if self.seconds_left is None:
+            return None
+        done = self._share_of_this * _READING_SHARE
+        return self.seconds_left * (1 - done / (self.total - self.number + 1))
+
+    @property
+    def _share_of_this(self) -> float:
+        return self.done_tokens / self.total_tokens if self.total_tokens else 0.0
 
 
 SegmentEvent = GenerationEvent | SegmentProgress

@@ -61,6 +61,11 @@ class SegmentClock:
         self._timed_s = 0.0
         self._num_left = total
 
+    def add_read(self, count: int) -> None:
+        """Count segments of documents of which nothing is left to read, as passed."""
+        self.total += count
+        self._number += count
+
     def skip(self) -> None:
         """Pass a segment that has been read, or is not to be."""
         self._number += 1

@@ -68,6 +68,6 @@ def prefill_text(progress: ReadingProgress) -> str:
     """
     if isinstance(progress, PrefillProgress):
         return f"Reading {progress.done:,} of {progress.total:,} tokens (reused {progress.reused:,})"
-    if isinstance(progress, SegmentProgress) and progress.seconds_left is not None:
-        return f"{progress.words}, {short_duration(progress.seconds_left)} left"
+    if isinstance(progress, SegmentProgress) and progress.seconds_from_now is not None:
+        return f"{progress.words}, {short_duration(progress.seconds_from_now)} left"
     return progress.words

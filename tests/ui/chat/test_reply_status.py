@@ -52,3 +52,7 @@ def test_reading_in_segments_says_how_long_it_still_takes_once_that_is_known() -
     assert prefill_text(SegmentProgress(3, 12, "book", seconds_left=42)) == (
         "Reading segment 3 of 12, about 40\N{NO-BREAK SPACE}s left"
     )
+    last = SegmentProgress(12, 12, "book", done_tokens=50, total_tokens=100, seconds_left=60)
+    assert prefill_text(last).endswith("about 30\N{NO-BREAK SPACE}s left")
+    read = dataclasses.replace(last, done_tokens=100)
+    assert prefill_text(read).endswith("about 6\N{NO-BREAK SPACE}s left")
