@@ -29,7 +29,15 @@ from app.reading.records import Reading, ReadSegment, Source
 from app.reply_settings import system_message
 from app.segments.progress import SegmentEvent
 from app.whole_question import whole_question_refusal
-from engine.admission import InSegments, LookUp, num_segments, reading_room_tokens
+from engine.admission import (
+    AdmissionError,
+    Choice,
+    InSegments,
+    LookUp,
+    ReadWhole,
+    num_segments,
+    reading_room_tokens,
+)
 from engine.cancel import CancelToken
 from engine.engine import Engine, GenerationRequest, LoadedModel
 from engine.errors import Cancelled, ModelError
@@ -112,6 +120,8 @@ class SingleQuestion:
         request = self._request(ways)
         titles = {index: document.title for index, document in enumerate(self._asked.documents)}
         nothing = nothing_found(list(self.readings.values()), request.messages, titles)
+        if nothing is not None:
+            self._require_words_to_look_up(ways, cancel)
         events = (
             self._engine.generate(request, cancel)
             if nothing is None
@@ -137,10 +147,7 @@ class SingleQuestion:
         asked = self._asked
         if asked.way is not None or not asked.documents:
             return [asked.way or DocumentWay.WHOLE for _ in asked.documents]
-        size = self._measure([DocumentWay.LOOK_UP] * len(asked.documents))
-        question_tokens = self._loaded.counter.count(asked.question, cancel)
-        limit = min(size.limit_tokens, size.fitting_tokens)
-        room = ReadingRoom(limit, size.num_tokens, question_tokens)
+        room = self._room(cancel)
         sizes = [self._size(document) for document in asked.documents]
         fit = sum(each.num_tokens for each in sizes) <= room.whole_tokens
         speeds = ModelSpeeds(self._engine)
@@ -148,24 +155,40 @@ class SingleQuestion:
         model = ReadingModel(self._loaded, asked.kv, speed)
         costs = document_costs(sizes, [None] * len(sizes), room, model, DocumentMode.AUTO)
         ways = [cost.sensible for cost in costs]
-        self._require_no_whole_question(ways, sizes, room)
+        looked_up = [index for index, way in enumerate(ways) if way is DocumentWay.LOOK_UP]
+        if looked_up and is_about_whole(asked.question):
+            choices = self._other_ways([sizes[index] for index in looked_up], room)
+            raise self._whole_question_refusal(looked_up, (*choices, LookUp()))
         return ways
+
+    def _room(self, cancel: CancelToken) -> ReadingRoom:
+        size = self._measure([DocumentWay.LOOK_UP] * len(self._asked.documents))
+        question_tokens = self._loaded.counter.count(self._asked.question, cancel)
+        return ReadingRoom(min(size.limit_tokens, size.fitting_tokens), size.num_tokens, question_tokens)
 
     def _size(self, document: Document) -> DocumentSize:
         text = document_text(document.title, document.text)
         return DocumentSize(document.num_pages, 0, about_tokens(text, self._loaded.counter.count))
 
-    def _require_no_whole_question(
-        self, ways: Sequence[DocumentWay], sizes: Sequence[DocumentSize], room: ReadingRoom
-    ) -> None:
-        asked = self._asked
+    def _require_words_to_look_up(self, ways: Sequence[DocumentWay], cancel: CancelToken) -> None:
+        """Refuse a question about the whole of documents that were looked up as the user wants, in vain."""
         looked_up = [index for index, way in enumerate(ways) if way is DocumentWay.LOOK_UP]
-        if looked_up and is_about_whole(asked.question):
-            num_tokens = sum(sizes[index].num_tokens for index in looked_up)
-            count = num_segments(num_tokens, room.question_tokens, room.limit_tokens)
-            segments = () if count is None else (InSegments(count, num_tokens),)
-            titles = [asked.documents[index].title for index in looked_up]
-            raise whole_question_refusal(titles, asked.question, (*segments, LookUp()))
+        if looked_up and is_about_whole(self._asked.question):
+            sizes = [self._size(self._asked.documents[index]) for index in looked_up]
+            raise self._whole_question_refusal(looked_up, self._other_ways(sizes, self._room(cancel)))
+
+    def _whole_question_refusal(
+        self, looked_up: Sequence[int], choices: tuple[Choice, ...]
+    ) -> AdmissionError:
+        titles = [self._asked.documents[index].title for index in looked_up]
+        return whole_question_refusal(titles, self._asked.question, choices)
+
+    def _other_ways(self, sizes: Sequence[DocumentSize], room: ReadingRoom) -> tuple[Choice, ...]:
+        """Return how documents are read that cannot be looked up."""
+        num_tokens = sum(each.num_tokens for each in sizes)
+        whole = (ReadWhole(num_tokens),) if num_tokens <= room.whole_tokens else ()
+        count = num_segments(num_tokens, room.question_tokens, room.limit_tokens, len(sizes))
+        return (*whole, *(() if count is None else (InSegments(count, num_tokens),)))
 
     def _measure(self, ways: Sequence[DocumentWay]) -> PromptSize:
         return self._engine.measure(self._request(ways))

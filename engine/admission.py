@@ -92,6 +92,8 @@ _MOST_NOTE_TOKENS = 2048
 INSTRUCTION_TOKENS = 130
 """About what a model is told beside a segment."""
 _MOST_READING_TOKENS = 4096
+LEAST_ROOM_TOKENS = 96
+"""What a document is given at least for its notes or passages, the words around them included."""
 
 
 def note_room_tokens(limit_tokens: int) -> int:
@@ -104,6 +106,11 @@ def reading_room_tokens(limit_tokens: int) -> int:
     return min(limit_tokens // 4, _MOST_READING_TOKENS)
 
 
+def limit_with_reading_room(room_tokens: int) -> int | None:
+    """Return the least context that keeps so much for what is read of documents, None where none does."""
+    return None if room_tokens > _MOST_READING_TOKENS else 4 * room_tokens
+
+
 def segment_tokens(question_tokens: int, limit_tokens: int) -> int | None:
     """Return the most tokens of a segment, None where the context is too small for any.
 
@@ -113,8 +120,15 @@ def segment_tokens(question_tokens: int, limit_tokens: int) -> int | None:
     return min(room, MOST_SEGMENT_TOKENS) if room >= LEAST_SEGMENT_TOKENS else None
 
 
-def num_segments(document_tokens: int, question_tokens: int, limit_tokens: int) -> int | None:
-    """Return in about how many segments a context takes documents, None where it is too small for that."""
+def num_segments(
+    document_tokens: int, question_tokens: int, limit_tokens: int, num_documents: int = 1
+) -> int | None:
+    """Return in about how many segments a context takes documents, None where it is too small for that.
+
+    It is where there is no room for notes on each document, either.
+    """
+    if num_documents * LEAST_ROOM_TOKENS > reading_room_tokens(limit_tokens):
+        return None
     most = segment_tokens(question_tokens, limit_tokens)
     return None if most is None else -(-document_tokens // most)
 

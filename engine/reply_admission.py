@@ -258,7 +258,7 @@ class Question:
         alone = (*system, self.messages[-1])
         num_tokens = len(self.render(alone))
         inside = num_tokens * characters // max(1, sum(len(message.content) for message in alone))
-        count = num_segments(inside, num_tokens - inside, limit_tokens)
+        count = num_segments(inside, num_tokens - inside, limit_tokens, len(documents))
         keys = tuple(document.key for document in documents)
         return None if count is None else InSegments(count, inside, keys)
 

@@ -138,7 +138,7 @@ class SendCheck:
         yield from self._more_room(used + MIN_ANSWER_TOKENS, estimate.settings, estimate.loaded)
         documents, tokens = estimate.whole_documents, estimate.whole_tokens or 0
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
-        segments = num_segments(tokens, own, use.limit_tokens or 0)
+        segments = num_segments(tokens, own, use.limit_tokens or 0, len(documents))
         if documents and segments and use.surplus_tokens + LEAST_SEGMENT_TOKENS <= tokens:
             keys = tuple(attachment_key(each.id) for each in documents)
             yield from (InSegments(segments, tokens, keys), LookUp(keys))

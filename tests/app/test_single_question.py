@@ -10,7 +10,7 @@ from app.documents.ways import DocumentWay
 from app.reading.records import SourceKind
 from app.segments.progress import SegmentEvent, SegmentProgress
 from app.single_question import AskedQuestion, SingleQuestion
-from engine.admission import AdmissionError, InSegments, LookUp
+from engine.admission import AdmissionError, InSegments, LookUp, ReadWhole
 from engine.backend import Backend
 from engine.cancel import CancelToken
 from engine.engine import Engine
@@ -78,15 +78,22 @@ def test_read_whole_what_does_not_fit_is_refused(talking: Engine) -> None:
         asked(talking, way=DocumentWay.WHOLE)
 
 
-def test_a_question_about_all_of_it_that_would_be_looked_up_is_refused_unless_asked_for(
+def test_a_question_about_all_of_it_that_would_be_looked_up_is_refused(
     talking: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("app.document_cost.MOST_AUTO_S", 0)
     with pytest.raises(AdmissionError, match="Looking up finds passages") as caught:
         asked(talking, question="Summarize this document.")
     assert [type(choice) for choice in caught.value.choices] == [InSegments, LookUp]
-    question, _ = asked(talking, question="Summarize this document.", way=DocumentWay.LOOK_UP)
-    assert question.readings[0].is_done
+
+
+def test_a_question_about_all_of_it_that_was_looked_up_in_vain_as_asked_for_is_offered_the_other_ways(
+    talking: Engine,
+) -> None:
+    for document, ways in ((LONG, [InSegments]), (SHORT, [ReadWhole, InSegments])):
+        with pytest.raises(AdmissionError, match="about all of") as caught:
+            asked(talking, question="Summarize this.", documents=[document], way=DocumentWay.LOOK_UP)
+        assert [type(choice) for choice in caught.value.choices] == ways
 
 
 def test_nothing_relevant_is_said(talking: Engine) -> None:

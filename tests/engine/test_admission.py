@@ -266,6 +266,19 @@ def test_documents_of_the_message_can_be_read_in_segments(engine: Engine) -> Non
     assert segments.document_tokens == pytest.approx(2000, abs=20)
 
 
+def test_segments_are_not_offered_where_there_is_no_room_for_notes_on_each_document(engine: Engine) -> None:
+    ranges = tuple(
+        DocumentRange(f"paper {number}", 1000 * number, 1000 * number + 1000) for number in range(2)
+    )
+    asking = ChatMessage("user", "x" * 2000 + "\n\nWhat is it?", ranges)
+    for limit, is_offered in ((600, False), (800, True)):  # 150 and 200 tokens for two notes of 96
+        with pytest.raises(AdmissionError) as caught:
+            engine.admit(asked((asking,), max_context=limit))
+        kinds = {type(choice) for choice in caught.value.choices}
+        assert ({InSegments, LookUp} <= kinds) == is_offered
+        assert kinds.isdisjoint({InSegments, LookUp}) != is_offered
+
+
 def test_a_summary_at_the_head_of_a_message_is_no_document_to_be_removed_or_read_in_segments(
     engine: Engine,
 ) -> None:
