@@ -32,7 +32,13 @@ from app.segments.prompts import (
 from app.segments.reading import SegmentClock, SegmentedDocument, SegmentReading
 from app.segments.splitting import split_text
 from app.sources.evidence import fitting_sentence
-from engine.admission import AdmissionError, longer_context
+from engine.admission import (
+    LEAST_ROOM_TOKENS,
+    AdmissionError,
+    LongerContext,
+    limit_with_reading_room,
+    longer_context,
+)
 from engine.cancel import CancelToken
 from engine.engine import Engine
 from engine.errors import ModelError
@@ -41,8 +47,6 @@ from engine.kv.precision import KVSpec
 from engine.model import ChatMessage
 from engine.requests import PromptSize
 
-LEAST_ROOM_TOKENS = 96
-"""What a document is given at least for its notes or passages, the words around them included."""
 _PLACE = "p. 9,999, " + "m" * 40
 """A place as long as they are."""
 
@@ -95,17 +99,19 @@ class DocumentReader:
         unread = [each for each in documents if not each.is_ready(self._model, reads_on=question.reads_on)]
         if not unread:
             return
-        missing = LEAST_ROOM_TOKENS * len(unread) - question.room_tokens
+        wanted = LEAST_ROOM_TOKENS * len(unread)
+        missing = wanted - question.room_tokens
         in_segments = [each for each in unread if each.way is DocumentWay.SEGMENTS]
         size, budget = self._budget(question, in_segments)
         if in_segments:
             missing = max(missing, budget.missing_tokens)
         if missing > 0:
             limit = min(size.limit_tokens, size.fitting_tokens)
-            longer = longer_context(limit + missing, size.fitting_tokens)
+            room_limit = limit_with_reading_room(wanted)
+            needed = None if room_limit is None else max(limit + missing, room_limit)
+            longer = None if needed is None else longer_context(needed, size.fitting_tokens)
             raise AdmissionError(
-                "The context has too little room to read a document in segments or to look it up beside this "
-                "conversation. Allow a longer context, or leave old turns out.",
+                _too_little_room(len(unread), longer),
                 needed_nbytes=0,
                 available_nbytes=0,
                 choices=() if longer is None else (longer,),
@@ -159,6 +165,20 @@ class DocumentReader:
         )
         limit = min(frame.limit_tokens, frame.fitting_tokens)
         return frame, SegmentBudget.of(limit, frame.num_tokens, join_frame.num_tokens)
+
+
+def _too_little_room(num_documents: int, longer: LongerContext | None) -> str:
+    """Return why documents cannot be read beside a conversation, and what helps."""
+    documents, it = "a document", "it"
+    if num_documents > 1:
+        documents, it = f"{num_documents:,} documents", "them"
+    helps = [] if longer is None else ["Allow a longer context"]
+    helps += ["Remove some of them"] if num_documents > 1 else []
+    helps += ["Leave old turns out"]
+    return (
+        f"The context has too little room to read {documents} in segments or to look {it} up beside this "
+        f"conversation. {', or '.join(helps).capitalize()}."
+    )
 
 
 _Begun = SegmentReading | Reading | None

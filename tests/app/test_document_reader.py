@@ -319,7 +319,7 @@ def test_a_context_that_is_too_small_is_refused_before_anything_is_read(talking:
 
 def test_a_context_that_is_offered_has_room_for_all_documents(talking: Engine) -> None:
     reader = DocumentReader(talking, PassingReadings())
-    with pytest.raises(AdmissionError, match="look 8 documents up") as caught:
+    with pytest.raises(AdmissionError, match="8 documents") as caught:
         reader.admit(question(max_context=1000, room_tokens=250), looked_up(*[LONG] * 8))
     assert "longer context, or remove some of them" in str(caught.value)
     (longer,) = caught.value.choices
