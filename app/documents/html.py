@@ -20,6 +20,9 @@ _SELF_CLOSED = re.compile(
     r"<((?!(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)[a-z]\w*)([^<>]*)/>",
     re.IGNORECASE,
 )
+_DECLARED_INSIDE = re.compile(
+    r"\A(\s*(?:<\?[^>]*>\s*)?<!DOCTYPE\b[^<>\[]*)\[.*?\]\s*(?=>)", re.IGNORECASE | re.DOTALL
+)
 _DROPPED_TAGS = (
     "head script style noscript template svg canvas iframe object embed audio video button select "
     "textarea rp annotation annotation-xml"
@@ -51,6 +54,8 @@ def parse_html(text: str, source: Source) -> Any:
     """
     # XHTML may close any element in itself; HTML would read `<title/>` as the start of one that never ends.
     text = _SELF_CLOSED.sub(r"<\1\2></\1>", clean_text(text))
+    # It may declare entities as well, where HTML would take the first `>` for the end of the declarations.
+    text = _DECLARED_INSIDE.sub(r"\1", text)
     # No limit on a text's length (pictures lie in attributes): HTML has no entities that could multiply.
     parser = etree.HTMLParser(encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True)
     root = etree.fromstring(text.encode(), parser)

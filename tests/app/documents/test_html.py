@@ -125,3 +125,10 @@ def test_signs_that_give_a_headings_address_are_not_read(read: Read) -> None:
       <dl><dt id="b">wing <a href="#b">#</a></dt>
       <dd>C <a href="#c">#</a></dd></dl>"""
     assert read("a.html", page).text == "## Owls\n\nwing\n\nC #"
+
+
+def test_what_a_page_declares_of_entities_is_not_its_text(read: Read) -> None:
+    declared = '<!DOCTYPE html [\n<!ENTITY a "aaa">\n<!ENTITY b "&a;&a;">\n]>'
+    page = f"<?xml version='1.0'?>\n{declared}\n<html><body><p>Words [1]&gt; here</p></body></html>"
+    assert read("a.html", page).text == "Words [1]> here"
+    assert read("b.html", f"{'<!DOCTYPE html [' * 20_000}<p>x</p>").text
