@@ -93,6 +93,11 @@ class GenerationStats:
     reread_note: str | None = None
     summary_s: float = 0.0
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether a model was asked for the reply, or would have been when it was stopped."""
+        return self.prompt_tokens > 0 or self.stop_reason is not StopReason.END
+
     @classmethod
     def of_nothing(cls, kv: KVSpec, reason: StopReason) -> GenerationStats:
         """Return the figures of a reply for which nothing was read."""

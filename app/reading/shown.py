@@ -102,6 +102,7 @@ class Evidence:
         num_known: how many segments had been read when it was answered; None where it was not, or not to its
             end. More may have been read since, for another answer.
         names_documents: whether there are several documents, so that each passage is to name its own.
+        is_by_model: whether a model wrote the answer; else that itself says that nothing was found.
     """
 
     passages: tuple[ShownPassage, ...] = ()
@@ -109,11 +110,17 @@ class Evidence:
     is_running: bool = False
     num_known: int | None = None
     names_documents: bool = False
+    is_by_model: bool = True
 
     @property
     def in_segments(self) -> tuple[Coverage, ...]:
-        """What was read in segments, document by document; nothing where that was for another answer only."""
-        segmented = (each for each in self.coverages if each.reading.way is DocumentWay.SEGMENTS)
+        """What was read in segments, document by document; nothing where that was for another answer only.
+
+        A reading that a damaged store has lost the segments of says nothing of them.
+        """
+        segmented = (
+            each for each in self.coverages if each.reading.way is DocumentWay.SEGMENTS and each.segments
+        )
         return () if self.num_known == 0 else tuple(segmented)
 
     @property
@@ -124,7 +131,12 @@ class Evidence:
 
     @property
     def found_nothing(self) -> tuple[str, ...]:
-        """The titles of the documents that were looked up and have nothing that fits the question."""
+        """The titles of the documents that were looked up and have nothing that fits the question.
+
+        None where the answer says so itself.
+        """
+        if not self.is_by_model:
+            return ()
         looked_up = (each for each in self.coverages if each.reading.way is DocumentWay.LOOK_UP)
         known = {each.source.attachment_id for each in self.passages if each.source.number}
         return tuple(
@@ -168,6 +180,7 @@ def evidence_of(
     is_running: bool = False,
     num_known: int | None = None,
     names_documents: bool = False,
+    is_by_model: bool = True,
 ) -> Evidence:
     """Return what is shown under an answer; what belongs to documents that are gone is left out.
 
@@ -178,6 +191,7 @@ def evidence_of(
         is_running: whether segments are being read.
         num_known: how many segments the answer was written from, see `Evidence`.
         names_documents: whether the conversation has several documents.
+        is_by_model: whether a model wrote the answer.
     """
     passages = (
         _shown_passage(each, documents[each.attachment_id])
@@ -189,7 +203,9 @@ def evidence_of(
         for reading, segments in readings
         if reading.attachment_id in documents
     )
-    return Evidence(tuple(passages), tuple(coverages), is_running, num_known, names_documents)
+    return Evidence(
+        tuple(passages), tuple(coverages), is_running, num_known, names_documents, is_by_model
+    )
 
 
 def first_words(text: str, start: int, stop: int) -> str:

@@ -18,6 +18,9 @@ _STOP_WORDS = {
 
 def stats_text(stats: GenerationStats) -> str:
     """Return the figures of a reply, such as `12.3 tok/s · first token 0.84 s · 214 tokens · end · …`."""
+    if not stats.was_asked:
+        parts = ["the model was not asked", f"{stats.ttft_s:.2f} s"]
+        return " · ".join([*parts, *_segments_part(stats)])
     stop = _STOP_WORDS[stats.stop_reason]
     if stats.completion_tokens == 0:
         parts = [f"{stop} before the first token", f"{stats.ttft_s:.2f} s{_summary_part(stats)}"]
@@ -28,14 +31,18 @@ def stats_text(stats: GenerationStats) -> str:
             f"{stats.completion_tokens:,} token" + ("" if stats.completion_tokens == 1 else "s"),
             stop,
         ]
-    if stats.segments:
-        parts.append(f"read in {stats.segments:,} segment{'' if stats.segments == 1 else 's'}")
+    parts += _segments_part(stats)
     parts.append(f"reused {stats.reused_tokens:,} of {stats.prompt_tokens:,}")
     if stats.left_out_turns:
         turns = "1 turn" if stats.left_out_turns == 1 else f"{stats.left_out_turns:,} turns"
         parts.append(f"{turns} summarized or left out")
     parts += [note.removesuffix(".") for note in (stats.reread_note, stats.kv_note) if note]
     return " · ".join(parts)
+
+
+def _segments_part(stats: GenerationStats) -> list[str]:
+    """Return in how many segments documents were read, if any were."""
+    return [f"read in {stats.segments:,} segment{'' if stats.segments == 1 else 's'}"] if stats.segments else []
 
 
 def _summary_part(stats: GenerationStats) -> str:

@@ -25,6 +25,7 @@ class _Basis:
     is_running: bool
     num_known: int | None
     names_documents: bool
+    is_by_model: bool
 
 
 class AnswerEvidence(QObject):
@@ -81,7 +82,8 @@ class AnswerEvidence(QObject):
                 is_running = message.state is MessageState.STREAMING
                 num_known = message.stats.segments if message.stats is not None else None
                 names = num_documents > 1
-                basis = _Basis(message.sources, of_question, is_running, num_known, names)
+                is_by_model = message.stats is None or message.stats.was_asked
+                basis = _Basis(message.sources, of_question, is_running, num_known, names, is_by_model)
                 found.append((message, basis))
         return found
 
@@ -97,6 +99,7 @@ class AnswerEvidence(QObject):
             is_running=basis.is_running,
             num_known=basis.num_known,
             names_documents=basis.names_documents,
+            is_by_model=basis.is_by_model,
         )
 
     def _document(self, attachment: Attachment) -> DocumentText:

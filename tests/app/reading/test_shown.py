@@ -83,8 +83,13 @@ def test_an_answer_knows_only_what_had_been_read_when_it_was_written() -> None:
     assert [len(each.in_segments) for each in known] == [0, 1, 1, 1]
 
 
+def test_a_reading_that_lost_its_segments_says_nothing_of_them() -> None:
+    assert evidence_of([], [(reading("[1] Owls hunt."), [])], {7: DOCUMENT}).in_segments == ()
+
+
 def test_nothing_was_found_only_for_an_answer_that_has_nothing_of_the_document() -> None:
     looked_up = Reading(3, 1, 7, DocumentWay.LOOK_UP, "A model", "Nothing was found.", 0, 0, 0)
     noted = Source(1, 7, OWLS, LARKS, SourceKind.NOTED, is_cited=True)
     assert evidence_of([], [(looked_up, [])], {7: DOCUMENT}).found_nothing == ("birds.pdf",)
     assert evidence_of([noted], [(looked_up, [])], {7: DOCUMENT}).found_nothing == ()
+    assert evidence_of([], [(looked_up, [])], {7: DOCUMENT}, is_by_model=False).found_nothing == ()

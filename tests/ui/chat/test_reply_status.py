@@ -4,6 +4,7 @@ import dataclasses
 
 from app.segments.progress import SegmentProgress
 from engine.events import GenerationStats, StopReason
+from engine.kv.precision import KVSpec
 from tests.app.store.samples import USAGE
 from ui.chat.reply_status import prefill_text, stats_text
 
@@ -45,6 +46,15 @@ def test_a_reply_stopped_while_its_prompt_was_read_shows_no_speed() -> None:
 def test_a_reply_from_notes_says_in_how_many_segments_documents_were_read() -> None:
     assert " · read in 12 segments · reused" in stats_text(dataclasses.replace(STATS, segments=12))
     assert " · read in 1 segment · reused" in stats_text(dataclasses.replace(STATS, segments=1))
+
+
+def test_an_answer_that_no_model_wrote_says_so() -> None:
+    nothing = GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.END)
+    assert stats_text(nothing) == "the model was not asked · 0.00 s"
+    read = dataclasses.replace(nothing, ttft_s=90.0, segments=12)
+    assert stats_text(read) == "the model was not asked · 90.00 s · read in 12 segments"
+    stopped = GenerationStats.of_nothing(KVSpec.parse("8"), StopReason.STOPPED)
+    assert stats_text(stopped).startswith("stopped before the first token")
 
 
 def test_reading_in_segments_says_how_long_it_still_takes_once_that_is_known() -> None:
