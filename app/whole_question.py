@@ -16,6 +16,10 @@ from engine.admission import AdmissionError, Choice, InSegments, LookUp, ReadWho
 from engine.reply_admission import MIN_ANSWER_TOKENS
 
 
+class WholeQuestionError(AdmissionError):
+    """A question about the whole of documents that are to be looked up: not refused for want of room."""
+
+
 def require_no_whole_question(context: ConversationContext, planner: TrimPlanner) -> None:
     """Refuse a question about the whole of documents that are to be looked up for it.
 
@@ -23,7 +27,7 @@ def require_no_whole_question(context: ConversationContext, planner: TrimPlanner
     the document that were taken for such a question; for "and?", notes for any other will do.
 
     Raises:
-        AdmissionError: the question is one; its choices are the other ways.
+        WholeQuestionError: the question is one; its choices are the other ways.
     """
     question = context.path[-1]
     if planner.settings.looks_up_anyway or not is_about_whole(question.text):
@@ -54,11 +58,11 @@ def _is_known(document: Attachment, context: ConversationContext) -> bool:
 
 def whole_question_refusal(
     titles: Sequence[str], question: str, choices: tuple[Choice, ...]
-) -> AdmissionError:
+) -> WholeQuestionError:
     """Return the refusal of a question about the whole of documents."""
     named = " and ".join(f"“{title}”" for title in titles)
     asks = "The question is about all of" if question.strip() else "There is no question about"
-    return AdmissionError(
+    return WholeQuestionError(
         f"{asks} {named}. Looking up finds passages by the words of a question, and would miss most of it. "
         "Choose another way to read it, or ask about something in it.",
         needed_nbytes=0,

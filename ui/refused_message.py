@@ -1,4 +1,4 @@
-"""A message that does not fit: the panel above the composer, and what its buttons do."""
+"""A message that is refused, as it does not fit: the panel above the composer, and what its buttons do."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from app.duration_words import duration_words
 from app.ledger.records import attachment_id
 from app.profiles import Overflow
 from app.reading_speed import ReadingSpeed
+from app.whole_question import WholeQuestionError
 from engine.admission import (
     AdmissionError,
     Choice,
@@ -34,6 +35,7 @@ from ui.next_reply import AS_SET, Once
 from ui.profiles.current import CurrentProfile
 
 _TITLE = "The message does not fit"
+_WHOLE_TITLE = "Looking up does not answer this"
 _EDITABLE = "It can be edited in the chat."
 
 
@@ -130,8 +132,10 @@ class RefusedMessage(QObject):
             self._panel.dismiss()
         elif refused is not self._on_panel or self._panel.isHidden():
             # Only then: new buttons would take the focus from those that are there.
-            is_unsent = refused.leaf_id is None
-            self._panel.show_refusal(_TITLE, self._for_panel(refused), can_try_again=not is_unsent)
+            is_whole = isinstance(refused.error, WholeQuestionError)
+            title = _WHOLE_TITLE if is_whole else _TITLE
+            can_try_again = refused.leaf_id is not None and not is_whole
+            self._panel.show_refusal(title, self._for_panel(refused), can_try_again=can_try_again)
         self._on_panel = refused
 
     @property

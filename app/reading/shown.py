@@ -203,9 +203,7 @@ def evidence_of(
         for reading, segments in readings
         if reading.attachment_id in documents
     )
-    return Evidence(
-        tuple(passages), tuple(coverages), is_running, num_known, names_documents, is_by_model
-    )
+    return Evidence(tuple(passages), tuple(coverages), is_running, num_known, names_documents, is_by_model)
 
 
 def first_words(text: str, start: int, stop: int) -> str:

@@ -16,7 +16,8 @@ from app.ledger.records import attachment_key
 from app.profiles import BUILT_IN, DocumentMode, Overflow
 from app.reading_speed import ReadingSpeed
 from app.store.records import Message, MessageState, Role
-from engine.admission import AdmissionError, LowerPrecision, reading_room_tokens
+from app.whole_question import whole_question_refusal
+from engine.admission import AdmissionError, LookUp, LowerPrecision, reading_room_tokens
 from engine.kv.precision import KVSpec
 from engine.memory_limits import MemoryLimits
 from engine.sampling import SamplingParams
@@ -282,6 +283,18 @@ def test_a_refusal_is_shown_only_as_long_as_its_message_is_the_last(desk: Desk) 
     assert window.composer.refusal.isHidden()
     session._show_path(question.id)
     assert not window.composer.refusal.isHidden()
+
+
+def test_a_question_that_looking_up_does_not_answer_is_not_said_to_be_too_long(desk: Desk) -> None:
+    window = desk.open()
+    session = window.chat.session
+    assert session.conversation_id is not None
+    question = window._store.add_user_message(session.conversation_id, None, "Summarize this")
+    session._show_path(question.id)
+    error = whole_question_refusal(["Book"], question.text, (LookUp(("a1",)),))
+    window._engine.reply_refused.emit(session.conversation_id, question.id, error)
+    assert "Looking up does not answer this" in said(window) and "fit" not in said(window)
+    assert list(offered(window)) == ["Look up"]
 
 
 def test_the_button_that_has_the_focus_stays_while_other_things_change(desk: Desk) -> None:

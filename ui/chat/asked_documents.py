@@ -93,6 +93,7 @@ class AskedDocuments(QWidget):
         while len(self._buttons) > len(documents):
             button = self._buttons.pop()
             self._flow.removeWidget(button)
+            button.hide()
             button.deleteLater()
         for button, document in zip(self._buttons, documents, strict=True):
             button.setText(f"{document.words} ▾")

@@ -75,11 +75,19 @@ class WayButton(QAbstractButton):
     def show_cost(self, title: str, words: str, refusal: str) -> None:
         """Show what it costs for the document of this title, and why it cannot be chosen where it cannot."""
         self._cost, self._refusal = words, refusal
-        self.setToolTip(plain_tip("\n\n".join(filter(None, (WAY_TIPS[self.way], refusal)))))
+        tip = (f"{self.text()}: {words}", WAY_TIPS[self.way], refusal)
+        self.setToolTip(plain_tip("\n\n".join(filter(None, tip))))
         self.setAccessibleName(f"{self.text()}: {words} – {title}")
         self.setAccessibleDescription(refusal or WAY_TIPS[self.way])
         self.setEnabled(not refusal)
         self.update()
+
+    @property
+    def shown_cost(self) -> str:
+        """What it costs; where there is no room for that, how long it takes, which comes last."""
+        room = self.width() - 2 * _PAD_X
+        has_room = self.fontMetrics().horizontalAdvance(self._cost) <= room
+        return self._cost if has_room else self._cost.rpartition(", ")[2]
 
     def sizeHint(self) -> QSize:  # noqa: D102
         metrics = self.fontMetrics()
@@ -105,7 +113,7 @@ class WayButton(QAbstractButton):
         painter.setPen(palette.color("text" if self.isEnabled() else "text_faint"))
         _draw(painter, metrics, room, self.text())
         painter.setPen(palette.color("text_muted" if self.isEnabled() else "text_faint"))
-        _draw(painter, metrics, room.translated(0, metrics.height()), self._cost)
+        _draw(painter, metrics, room.translated(0, metrics.height()), self.shown_cost)
 
 
 def way_menu(way: DocumentWay | None, cost: DocumentCost | None, parent: QWidget) -> QMenu:

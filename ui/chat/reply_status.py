@@ -42,7 +42,8 @@ def stats_text(stats: GenerationStats) -> str:
 
 def _segments_part(stats: GenerationStats) -> list[str]:
     """Return in how many segments documents were read, if any were."""
-    return [f"read in {stats.segments:,} segment{'' if stats.segments == 1 else 's'}"] if stats.segments else []
+    plural = "" if stats.segments == 1 else "s"
+    return [f"read in {stats.segments:,} segment{plural}"] if stats.segments else []
 
 
 def _summary_part(stats: GenerationStats) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QSignalSpy, QTest
-from PySide6.QtWidgets import QAbstractButton, QLabel, QProgressBar
+from PySide6.QtWidgets import QAbstractButton, QLabel, QProgressBar, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.document_cost import DocumentCost, WayCost
@@ -15,6 +15,7 @@ from app.documents.ways import DocumentWay
 from ui.chat.asked_documents import AskedDocument
 from ui.chat.attachments import AheadWords, AttachmentChip
 from ui.chat.composer import Composer
+from ui.chat.document_ways import WayButton
 
 REFUSAL = "It has 60,000 tokens, and there is room for 7,500."
 COST = DocumentCost(
@@ -58,6 +59,18 @@ def test_each_way_says_what_it_costs_and_why_it_cannot_be(composer: Composer) ->
     assert [each.isChecked() for each in (whole, segments, look_up)] == [False, True, False]
     assert REFUSAL in whole.toolTip()
     assert "It does not fit whole." in shown(composer)
+
+
+def test_a_narrow_button_says_how_long_its_way_takes(qtbot: QtBot) -> None:
+    button = WayButton(DocumentWay.SEGMENTS)
+    qtbot.addWidget(button)
+    words = "11 segments, about 10 min"
+    button.show_cost("paper.pdf", words, "")
+    button.resize(button.sizeHint())
+    assert button.shown_cost == words
+    button.resize(button.width() - 30, button.height())
+    assert button.shown_cost == "about 10 min"
+    assert words in button.toolTip()
 
 
 def test_a_way_is_chosen_with_the_mouse_and_with_the_keyboard(qtbot: QtBot, composer: Composer) -> None:
@@ -126,6 +139,15 @@ def test_documents_that_the_next_question_is_read_against_are_named_with_a_menu(
     assert wanted.args == [7]
     composer.set_asked_documents([])
     assert composer._asked.isHidden()
+
+
+def test_a_document_that_is_asked_about_no_more_is_out_of_sight_at_once(composer: Composer) -> None:
+    """Even while a menu is open, before anything is deleted."""
+    first, second = (AskedDocument(n, f"{n}.pdf", DocumentWay.LOOK_UP, None) for n in (1, 2))
+    composer.set_asked_documents([first, second])
+    composer.set_asked_documents([first])
+    found = composer._asked.findChildren(QToolButton)
+    assert [each.text() for each in found if not each.isHidden()] == ["1.pdf: looked up ▾"]
 
 
 def test_of_many_documents_for_the_next_question_a_few_are_named_and_the_rest_counted(
