@@ -44,7 +44,7 @@ def prefix(
     as_json: bool,
     csv_file: Path | None,
 ) -> None:
-    """Measure what it saves that what was read is kept on disk.
+    """Measure what it saves to read ahead, and that what was read is kept on disk.
 
     A document is read and kept, and asked about by processes that are started afresh; mlx-lm saves and loads
     its own cache of the same text. It takes some minutes and writes some gigabytes to the disk with the data

@@ -76,7 +76,7 @@ def _first_tokens(result: PrefixBench) -> list[str]:
     head = ("prompt", "reused", "first token", "times", "with the start")
     lines = [
         f"First token about a text of {result.num_tokens:,} tokens, each by a process of its own",
-        f"{'found on disk':<{_HEAD}}" + "".join(f"{column:>15}" for column in head),
+        f"{'what was there before':<{_HEAD}}" + "".join(f"{column:>15}" for column in head),
     ]
     for start, answers in result.first_tokens().items():
         one = median_of(answers)

@@ -88,6 +88,8 @@ class _PrefixBench:
         self._on_stage(f"reading {tokens} with nothing kept")
         outcome = self._run(Phase.COLD)
         cold = FirstToken(**outcome.figures)
+        self._on_stage(f"reading {tokens} ahead of the question")
+        ahead = FirstToken(**self._run(Phase.AHEAD).figures)
         self._on_stage(f"reading {tokens} and keeping them")
         kept = kept_from(self._run(Phase.KEEP).figures)
         self._order = dataclasses.replace(
@@ -105,6 +107,7 @@ class _PrefixBench:
             versions=package_versions(),
             kv=str(DEFAULT_KV),
             cold=cold,
+            ahead=ahead,
             kept=kept,
             restarts=restarts,
             loaded=loaded,

@@ -6,6 +6,7 @@ to be prepared before.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import dataclasses
 import time
@@ -17,6 +18,7 @@ import psutil
 from app.chat import ChatService, ReplyEnded
 from app.document_prompt import chat_message, document_passage
 from app.documents.document import Document
+from app.ledger.context import ConversationContext
 from app.prefix_bench.order import Order
 from app.profiles import Overflow
 from app.reply_settings import ReplySettings
@@ -110,6 +112,16 @@ class BenchChat:
         asked = self._store.add_user_message(conversation_id, None, question, [attachment.id])
         return conversation_id, self._answer(conversation_id, asked.id, answer_tokens)
 
+    def begin_ahead(self, question: str, answer_tokens: int) -> Answer:
+        """Begin a conversation whose document is read before the question is asked."""
+        conversation_id = self._store.create_conversation().id
+        attachment = self._store.add_attachment(conversation_id, self.document())
+        draft = ConversationContext.of((), self._store.ledger(conversation_id)).with_draft([attachment])
+        request = _settings(answer_tokens).request(draft, conversation_id)
+        collections.deque(self.engine.read_ahead(request, CancelToken()), maxlen=0)
+        asked = self._store.add_user_message(conversation_id, None, question, [attachment.id])
+        return self._answer(conversation_id, asked.id, answer_tokens)
+
     def go_on(self, question: str, answer_tokens: int, on_token: OnToken = _do_nothing) -> Answer:
         """Ask behind the last message of the conversation that is kept; each time at the same place."""
         order = self._order
@@ -119,10 +131,9 @@ class BenchChat:
     def _answer(
         self, conversation_id: int, question_id: int, num_tokens: int, on_token: OnToken = _do_nothing
     ) -> Answer:
-        sampling = SamplingParams(temperature=0, max_tokens=num_tokens)
-        settings = ReplySettings(sampling, DEFAULT_KV, "", overflow=Overflow.OFF)
         arrivals_s: list[float] = []
         process_s = 0.0
+        settings = _settings(num_tokens)
         asked_s = time.perf_counter()
         for event in self._service.reply(conversation_id, question_id, settings, CancelToken()):
             match event:
@@ -142,6 +153,11 @@ class BenchChat:
             figures.prompt_tokens, figures.reused_tokens, ttft_s, process_s, figures.reread_note
         )
         return Answer(first, leaf_id, speed)
+
+
+def _settings(answer_tokens: int) -> ReplySettings:
+    sampling = SamplingParams(temperature=0, max_tokens=answer_tokens)
+    return ReplySettings(sampling, DEFAULT_KV, "", overflow=Overflow.OFF)
 
 
 @contextlib.contextmanager

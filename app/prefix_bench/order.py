@@ -17,6 +17,8 @@ class Phase(enum.Enum):
 
     COLD = "cold"
     """Reads the document with nothing kept, and keeps nothing."""
+    AHEAD = "ahead"
+    """Reads it before the question, and keeps nothing."""
     KEEP = "keep"
     """Reads it, answers, and keeps all of it."""
     CONVERSATION = "conversation"

@@ -46,6 +46,11 @@ def _cold(order: Order) -> Outcome:
         return _outcome(chat, answer.first)
 
 
+def _ahead(order: Order) -> Outcome:
+    with opened(order, SaveMode.NEVER) as chat:
+        return _outcome(chat, chat.begin_ahead(QUESTION, 1).first)
+
+
 def _keep(order: Order) -> Outcome:
     with opened(order, SaveMode.EVERYTHING) as chat:
         wait_until_known(chat, order)
@@ -140,6 +145,7 @@ def _outcome(chat: BenchChat, figures: Any) -> Outcome:
 
 _PHASES: Mapping[Phase, Callable[[Order], Outcome]] = {
     Phase.COLD: _cold,
+    Phase.AHEAD: _ahead,
     Phase.KEEP: _keep,
     Phase.CONVERSATION: _conversation,
     Phase.LOADED: _loaded,

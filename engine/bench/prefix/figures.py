@@ -1,4 +1,4 @@
-"""What is measured of prefixes that outlive the process, and the bars for it; plain data."""
+"""What is measured of text read ahead and of prefixes that outlive the process, and the bars; plain data."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from engine.bench.kv.figures import Bar
 
 LEAST_SPEEDUP = 100.0
+LEAST_AHEAD_SPEEDUP = 50.0
 LEAST_RESTORE_MBPS = 200.0
 MOST_DISK_RATIO = 1.05
 LEAST_DECODE_RATIO = 0.95
@@ -18,9 +19,10 @@ _MB = 1e6
 
 
 class Start(enum.Enum):
-    """What a process finds on disk before its first question about a document."""
+    """What a process finds on disk, or has read ahead, before its first question about a document."""
 
     NOTHING = "nothing kept"
+    AHEAD = "nothing kept, but read ahead"
     NOTHING_YET = "nothing kept, and keeping it"
     CONVERSATION = "the same conversation"
     LOADED = "the same, loaded before the question"
@@ -186,6 +188,7 @@ class PrefixBench:
         from_disk: whether the files were taken out of the system's own memory before each restart, so that
             they came from the disk.
         cold: what was read with nothing kept.
+        ahead: the same, read before the question.
         kept: the same, saved.
         restarts: answers of processes that found something, by what that was.
         loaded: those that loaded the conversation before the question.
@@ -199,6 +202,7 @@ class PrefixBench:
     kv: str
     from_disk: bool
     cold: FirstToken
+    ahead: FirstToken
     kept: Kept
     restarts: Mapping[Start, tuple[FirstToken, ...]]
     loaded: tuple[Loaded, ...]
@@ -209,6 +213,7 @@ class PrefixBench:
         """Return all answers by what their processes found, in the order of `Start`."""
         found = {
             Start.NOTHING: (self.cold,),
+            Start.AHEAD: (self.ahead,),
             Start.NOTHING_YET: (self.kept.first,),
             Start.LOADED: tuple(one.first for one in self.loaded),
             **self.restarts,
@@ -227,6 +232,12 @@ class PrefixBench:
     def bars(self) -> tuple[Bar, ...]:
         """Return the bars with their figures."""
         return (
+            Bar(
+                "first token after reading ahead, of reading it",
+                LEAST_AHEAD_SPEEDUP,
+                True,
+                self.speedup(Start.AHEAD),
+            ),
             Bar(
                 "first token after a restart, of reading it",
                 LEAST_SPEEDUP,

@@ -43,9 +43,11 @@ def in_a_process(order: Order) -> Outcome:
 def require_whole(result: PrefixBench, plan: PrefixBenchPlan) -> None:
     """Check what holds for the figures of any model."""
     answers = result.first_tokens()
-    assert [len(answers[start]) for start in Start] == [1, 1, plan.runs, plan.runs, plan.runs]
+    assert [len(answers[start]) for start in Start] == [1, 1, 1, plan.runs, plan.runs, plan.runs]
     for start in (Start.NOTHING, Start.NOTHING_YET):
         assert answers[start][0].reused_tokens == 0
+    assert 0 < result.ahead.prompt_tokens - result.ahead.reused_tokens <= 40  # the question alone
+    assert result.ahead.prompt_tokens == result.cold.prompt_tokens
     kept = result.kept
     for start in (Start.CONVERSATION, Start.LOADED):
         for answer in answers[start]:

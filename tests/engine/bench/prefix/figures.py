@@ -17,6 +17,7 @@ from engine.bench.prefix.figures import (
 MB = 1_000_000
 
 COLD = FirstToken(6040, 0, 75.0, 78.0)
+AHEAD = FirstToken(6040, 6018, 1.0, 80.0)
 KEPT = Kept(
     conversation_id=1,
     leaf_id=2,
@@ -46,6 +47,7 @@ RESULT = PrefixBench(
     kv="8",
     from_disk=True,
     cold=COLD,
+    ahead=AHEAD,
     kept=KEPT,
     restarts={Start.CONVERSATION: NEXT, Start.DOCUMENT: NEW},
     loaded=LOADED,

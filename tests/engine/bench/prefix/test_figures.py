@@ -14,7 +14,7 @@ from engine.bench.prefix.figures import (
     loaded_from,
     median_of,
 )
-from tests.engine.bench.prefix.figures import COLD, DECODE, KEPT, LOADED, NEXT, RESULT
+from tests.engine.bench.prefix.figures import AHEAD, COLD, DECODE, KEPT, LOADED, NEXT, RESULT
 
 
 def met(result: PrefixBench) -> list[bool | None]:
@@ -43,20 +43,23 @@ def test_speeds_and_sizes_are_ratios() -> None:
 
 
 def test_each_bar_is_missed_by_its_own_figure() -> None:
-    assert met(RESULT) == [True] * 4
+    assert met(RESULT) == [True] * 5
+    late_question = dataclasses.replace(AHEAD, ttft_s=1.51)
+    assert met(dataclasses.replace(RESULT, ahead=late_question)) == [False, True, True, True, True]
     slow = tuple(dataclasses.replace(one, ttft_s=0.76) for one in NEXT)
     assert met(dataclasses.replace(RESULT, restarts={**RESULT.restarts, Start.CONVERSATION: slow})) == [
+        True,
         False,
         True,
         True,
         True,
     ]
     late = tuple(dataclasses.replace(one, seconds=0.51) for one in LOADED)
-    assert met(dataclasses.replace(RESULT, loaded=late)) == [True, False, True, True]
+    assert met(dataclasses.replace(RESULT, loaded=late)) == [True, True, False, True, True]
     large = dataclasses.replace(KEPT, disk_nbytes=105_100_000)
-    assert met(dataclasses.replace(RESULT, kept=large)) == [True, True, False, True]
+    assert met(dataclasses.replace(RESULT, kept=large)) == [True, True, True, False, True]
     costly = DecodeWhileWriting((8.0,), (7.5,), 1, 1.0)
-    assert met(dataclasses.replace(RESULT, decode=costly)) == [True, True, True, False]
+    assert met(dataclasses.replace(RESULT, decode=costly)) == [True, True, True, True, False]
 
 
 def test_figures_come_back_from_the_json_of_another_process() -> None:
