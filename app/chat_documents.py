@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Generator, Sequence
 
 from app.answer_sources import answer_sources, attended_sources, last_number
-from app.document_reader import DocumentReader, DocumentReadings
+from app.document_reader import DocumentReader
 from app.ledger.context import ConversationContext
 from app.ledger.deciding import decided_ways
 from app.ledger.planning import TrimPlanner
@@ -15,6 +15,7 @@ from app.model_speeds import ModelSpeeds
 from app.nothing_found import nothing_found
 from app.reading.question import DocumentQuestion, DocumentToRead
 from app.reading.records import Reading, Source
+from app.reading_run import DocumentReadings
 from app.reply_in_progress import ReplyInProgress
 from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore

@@ -70,7 +70,7 @@ def document_passage(document: TitledText, key: str = "") -> Passage:
 def placeholder_passage(title: str, num_pages: int | None, key: str) -> Passage:
     """Return the line that names a document which is not read whole."""
     pages = "" if num_pages is None else f", {num_pages:,} page{'' if num_pages == 1 else 's'}"
-    text = f"(Attached document: {title}{pages}. Only parts of it are given here.)"
+    text = f"(Attached, in parts: {title}{pages}.)"
     return Passage(title, text, key, SpanKind.NOTES)
 
 

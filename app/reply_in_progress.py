@@ -7,9 +7,9 @@ import logging
 import time
 from dataclasses import dataclass
 
-from app.document_reader import DocumentReadings
 from app.ledger.records import message_key
 from app.reading.records import Source
+from app.reading_run import DocumentReadings
 from app.segments.progress import SegmentEvent
 from app.store.conversations import ConversationStore
 from app.store.errors import StoreError

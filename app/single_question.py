@@ -15,7 +15,7 @@ from app.document_prompt import (
     notes_passage,
     placeholder_passage,
 )
-from app.document_reader import DocumentReader, DocumentReadings
+from app.document_reader import DocumentReader
 from app.document_size import DocumentSize, about_tokens
 from app.documents.document import Document
 from app.documents.ways import DocumentWay
@@ -25,7 +25,8 @@ from app.nothing_found import nothing_found, unwritten_answer
 from app.profiles import DocumentMode
 from app.reading.keeping import PassingReadings
 from app.reading.question import DocumentQuestion, DocumentToRead
-from app.reading.records import Reading, ReadSegment, Source
+from app.reading.records import Reading, ReadSegment, Source, written_readings
+from app.reading_run import DocumentReadings
 from app.reply_settings import system_message
 from app.segments.progress import SegmentEvent
 from app.whole_question import whole_question_refusal
@@ -226,8 +227,8 @@ class SingleQuestion:
             for index, (document, way) in enumerate(zip(asked.documents, ways, strict=True))
         ]
         notes = [
-            notes_passage(asked.documents[index].title, reading.text, "")
-            for index, reading in self.readings.items()
+            notes_passage(asked.documents[reading.attachment_id].title, reading.text, "")
+            for reading in written_readings(list(self.readings.values()))
         ]
         message = chat_message("user", asked.question, [*passages, *notes])
         messages: tuple[ChatMessage, ...] = (*system_message(asked.system), message)

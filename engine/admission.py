@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.errors import OctavoError
@@ -92,8 +93,11 @@ _MOST_NOTE_TOKENS = 2048
 INSTRUCTION_TOKENS = 130
 """About what a model is told beside a segment."""
 _MOST_READING_TOKENS = 4096
-LEAST_ROOM_TOKENS = 96
-"""What a document is given at least for its notes or passages, the words around them included."""
+_LEAST_ROOM_TOKENS = 96
+"""What the notes on a document, or the passages of all that are looked up, have at least with what stands
+around them."""
+_LINE_TOKENS = 24
+"""About what the line takes that names a document which is not read whole."""
 
 
 def note_room_tokens(limit_tokens: int) -> int:
@@ -104,6 +108,37 @@ def note_room_tokens(limit_tokens: int) -> int:
 def reading_room_tokens(limit_tokens: int) -> int:
     """Return what a context keeps for all that is read of documents in segments or by looking up."""
     return min(limit_tokens // 4, _MOST_READING_TOKENS)
+
+
+def least_room_tokens(num_in_segments: int, num_looked_up: int) -> int:
+    """Return what is needed at least for what is read of documents; those looked up share one room."""
+    return _LEAST_ROOM_TOKENS * (num_in_segments + (num_looked_up > 0))
+
+
+def has_room_for_notes(num_documents: int, limit_tokens: int) -> bool:
+    """Return whether a context has room for the notes on each of so many documents."""
+    return least_room_tokens(num_documents, 0) <= reading_room_tokens(limit_tokens)
+
+
+def has_room_for_passages(limit_tokens: int) -> bool:
+    """Return whether a context has room for passages of documents that are looked up, however many."""
+    return least_room_tokens(0, 1) <= reading_room_tokens(limit_tokens)
+
+
+def too_large(tokens: Sequence[int], room_tokens: int) -> list[int]:
+    """Return which documents, by their index, cannot be read whole: as few as can be, the largest ones.
+
+    Args:
+        tokens: of each document.
+        room_tokens: for those that are read whole, and the lines that name the others.
+    """
+    by_size = sorted(range(len(tokens)), key=lambda index: -tokens[index])
+    left = sum(tokens)
+    for number, index in enumerate(by_size):
+        if left + number * _LINE_TOKENS <= room_tokens:
+            return sorted(by_size[:number])
+        left -= tokens[index]
+    return list(range(len(tokens)))
 
 
 def limit_with_reading_room(room_tokens: int) -> int | None:
@@ -127,7 +162,7 @@ def num_segments(
 
     It is where there is no room for notes on each document, either.
     """
-    if num_documents * LEAST_ROOM_TOKENS > reading_room_tokens(limit_tokens):
+    if not has_room_for_notes(num_documents, limit_tokens):
         return None
     most = segment_tokens(question_tokens, limit_tokens)
     return None if most is None else -(-document_tokens // most)

@@ -46,7 +46,7 @@ class LedgerCounts:
                 yield key, self._counts.text(message.text)
             for attachment in message.attachments:
                 yield from self._counted_document(context, attachment)
-            for reading in context.ways.readings(message.id):
+            for reading in context.ways.written_readings(message.id):
                 if reading.key not in self._known:
                     yield reading.key, self._counts.text(reading.text)
 

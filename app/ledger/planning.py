@@ -130,7 +130,7 @@ class TrimPlanner:
         limit = min(size.limit_tokens, size.fitting_tokens)
         free = limit - size.num_tokens - MIN_ANSWER_TOKENS
         most = reading_room_tokens(limit)
-        for each in () if question is None else context.ways.readings(question):
+        for each in () if question is None else context.ways.written_readings(question):
             if each.serves(each.way, self.loaded.info.name, reads_on=self.settings.reads_on):
                 most -= self.count(each.text)
             else:

@@ -225,7 +225,8 @@ class _Rows:
             can_restore=not is_read,
             parts=tuple(self._documents(spans)),
         )
-        readings = [each.key for span in messages for each in self._context.ways.readings(span.message_id)]
+        ways = self._context.ways
+        readings = [each.key for span in messages for each in ways.written_readings(span.message_id)]
         return self._figures.filled(entry, [*(span.key for span in messages), *readings])
 
     def _documents(self, spans: Sequence[LedgerSpan]) -> list[LedgerEntry]:

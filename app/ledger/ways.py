@@ -10,7 +10,7 @@ from __future__ import annotations
 from app.documents.ways import DocumentWay
 from app.ledger.records import ItemMark, LedgerRows, attachment_key
 from app.ledger.standing import PathItems, Standing, document_keys, pending_turn
-from app.reading.records import Reading, SourceKind
+from app.reading.records import Reading, SourceKind, written_readings
 from app.store.records import Attachment, Role
 
 
@@ -108,13 +108,17 @@ class DocumentWays:
         return next((each for each in found if attachment_key(each.attachment_id) == key), None)
 
     def readings(self, message_id: int) -> tuple[Reading, ...]:
-        """Return the readings for a question that the model reads with it, in the order of their documents.
+        """Return the readings for a question that it is answered from, in the order of their documents.
 
         Not those of documents that are read whole or left out, nor, for the question that waits, those by
         another way than is chosen now.
         """
         found = (self.reading(key, message_id) for key in self._items.documents)
         return tuple(each for each in found if each is not None and self._is_read(each))
+
+    def written_readings(self, message_id: int) -> tuple[Reading, ...]:
+        """Return those of the readings for a question that the model reads with it."""
+        return written_readings(self.readings(message_id))
 
     def _is_read(self, reading: Reading) -> bool:
         key = attachment_key(reading.attachment_id)

@@ -100,7 +100,7 @@ class _Documents:
             elif summary is not None and summary not in self._written:
                 self._written.add(summary)
                 yield written_summary(summary, self._items)
-        for reading in self._ways.readings(message.id):
+        for reading in self._ways.written_readings(message.id):
             document = self._items.documents[attachment_key(reading.attachment_id)]
             yield notes_passage(document.title, reading.text, reading.key)
 

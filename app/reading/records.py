@@ -6,6 +6,7 @@ Places are characters of an attachment's text: the first one, and the one behind
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.documents.ways import DocumentWay
@@ -102,6 +103,17 @@ class Reading:
         if way is DocumentWay.LOOK_UP:
             return True
         return self.model == model and (self.num_read == self.num_segments or not reads_on)
+
+
+def written_readings(readings: Sequence[Reading]) -> tuple[Reading, ...]:
+    """Return those of the readings for a question that the model reads.
+
+    A document that was looked up in vain is not told of beside what was found in others; where nothing was
+    found in any, the first one is.
+    """
+    in_vain = [each for each in readings if each.way is DocumentWay.LOOK_UP and not each.num_segments]
+    others = tuple(each for each in readings if each not in in_vain)
+    return others or tuple(in_vain[:1])
 
 
 class SourceKind(enum.Enum):

@@ -65,28 +65,35 @@ def notes_text(title: str, coverage: str, notes: str, example: int = 1, fitting:
     return _with_fitting(text, fitting)
 
 
-def passages_text(title: str, passages: str, example: int = 1, fitting: str = "") -> str:
+def passages_text(
+    title: str, passages: str, example: int = 1, fitting: str = "", fitting_title: str = ""
+) -> str:
     """Return what the model reads of a document that was looked up.
 
     Args:
         title: of the document.
         passages: with numbers, empty where there are none.
         example: a number that is in use.
-        fitting: the sentence of them that fits the question best, empty where none does.
+        fitting: the sentence that fits the question best, empty where none does.
+        fitting_title: of the document that says it, empty where it is this one.
     """
     if not passages:
         return _template("nothing_looked_up").substitute(title=title)
-    return _with_fitting(
-        _template("passages").substitute(title=title, passages=passages, example=example), fitting
-    )
+    text = _template("passages").substitute(title=title, passages=passages, example=example)
+    return _with_fitting(text, fitting, fitting_title)
 
 
-def _with_fitting(text: str, fitting: str) -> str:
+def _with_fitting(text: str, fitting: str, title: str = "") -> str:
     """Return what was read with the sentence that fits best behind it, next to the question.
 
-    Small models answer from what stands there.
+    Small models answer from what stands there. `title` is of the document, where it is another one.
     """
-    return f"{text}\n\n{_template('fitting').substitute(sentence=fitting)}" if fitting else text
+    return f"{text}\n\n{fitting_text(fitting, title)}" if fitting else text
+
+
+def fitting_text(sentence: str, title: str = "") -> str:
+    """Return the words around the sentence that fits a question best; `title` as in `passages_text`."""
+    return _template("fitting_of" if title else "fitting").substitute(sentence=sentence, title=title)
 
 
 def question_or_default(question: str) -> str:

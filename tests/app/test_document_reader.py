@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from app.document_reader import DocumentReader, DocumentReadings
+from app.document_reader import DocumentReader
 from app.documents.document import Document
 from app.documents.ways import DocumentWay
 from app.reading.keeping import PassingReadings
 from app.reading.question import DocumentQuestion, DocumentToRead
 from app.reading.records import Reading, ReadSegment, SegmentState
+from app.reading_run import DocumentReadings
 from app.segments.numbering import numbered
 from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
 from engine.admission import AdmissionError, LongerContext, reading_room_tokens
@@ -320,18 +321,27 @@ def test_a_context_that_is_too_small_is_refused_before_anything_is_read(talking:
 def test_a_context_that_is_offered_has_room_for_all_documents(talking: Engine) -> None:
     reader = DocumentReader(talking, PassingReadings())
     with pytest.raises(AdmissionError, match="8 documents") as caught:
-        reader.admit(question(max_context=1000, room_tokens=250), looked_up(*[LONG] * 8))
+        reader.admit(question(max_context=1000, room_tokens=250), in_segments(*[LONG] * 8))
     assert "longer context, or remove some of them" in str(caught.value)
     (longer,) = caught.value.choices
     assert isinstance(longer, LongerContext)
     room = reading_room_tokens(longer.max_context)
-    reader.admit(question(max_context=longer.max_context, room_tokens=room), looked_up(*[LONG] * 8))
+    reader.admit(question(max_context=longer.max_context, room_tokens=room), in_segments(*[LONG] * 8))
 
 
 def test_no_longer_context_is_offered_where_none_has_room_for_so_many_documents(talking: Engine) -> None:
     with pytest.raises(AdmissionError, match=r"conversation\. Remove some of them, or leave") as caught:
-        DocumentReader(talking, PassingReadings()).admit(question(), looked_up(*[LONG] * 200))
+        DocumentReader(talking, PassingReadings()).admit(question(), in_segments(*[LONG] * 200))
     assert caught.value.choices == ()
+
+
+def test_documents_that_are_looked_up_need_room_for_all_of_them_together_and_not_for_each(
+    talking: Engine,
+) -> None:
+    reader = DocumentReader(talking, PassingReadings())
+    reader.admit(question(room_tokens=100), looked_up(*[LONG] * 200))
+    with pytest.raises(AdmissionError, match="too little room"):
+        reader.admit(question(room_tokens=80), looked_up(*[LONG] * 200))
 
 
 def test_what_is_to_be_read_again_is_refused_too_where_the_context_is_too_small(

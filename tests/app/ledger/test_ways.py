@@ -21,7 +21,7 @@ from engine.kv.precision import KVSpec
 from tests.app.ledger.paths import BATS, OWLS, answer, question, reading, summary
 
 WHOLE, SEGMENTS, LOOK_UP = DocumentWay.WHOLE, DocumentWay.SEGMENTS, DocumentWay.LOOK_UP
-OWLS_LINE = "(Attached document: Owls. Only parts of it are given here.)"
+OWLS_LINE = "(Attached, in parts: Owls.)"
 TALK = [question(1, "Look.", OWLS), answer(2), question(3), answer(4), question(5)]
 
 
@@ -64,7 +64,7 @@ def test_a_document_that_is_not_read_whole_is_a_line_and_then_what_was_read_of_i
 
 def test_the_line_of_a_document_tells_its_pages() -> None:
     book = dataclasses.replace(OWLS, num_pages=1_200)
-    line = "(Attached document: Owls, 1,200 pages. Only parts of it are given here.)"
+    line = "(Attached, in parts: Owls, 1,200 pages.)"
     assert contents(context_of([question(1, "Look.", book)], rows())) == [f"{line}\n\nLook."]
 
 
@@ -218,7 +218,7 @@ def test_a_draft_counts_as_a_question_that_waits() -> None:
     drafted = context.with_draft([BATS])
     assert drafted.documents_to_read() == ((OWLS, LOOK_UP), (BATS, SEGMENTS))
     assert drafted.messages[-1].key == f"m{DRAFT_ID}"
-    assert drafted.messages[-1].content == "(Attached document: Bats. Only parts of it are given here.)"
+    assert drafted.messages[-1].content == "(Attached, in parts: Bats.)"
     assert drafted.turns[-1].is_pending
     assert context.with_draft([]).messages[-1].content == ""
 

@@ -6,7 +6,7 @@ import unicodedata
 import pytest
 
 from app.documents.places import Places
-from app.lookup.look_up import LookUp, Passage
+from app.lookup.look_up import LookUp, Passage, SearchedText
 from engine.bench.prose import TEXT, all_texts
 from engine.cancel import CancelToken
 from engine.errors import Cancelled
@@ -21,7 +21,7 @@ def count_words(text: str) -> int:
 
 
 def look(text: str, question: str, budget: int = 400) -> list[str]:
-    found = LookUp(text, Places.of(text, "markdown")).passages(question, budget, count_words)
+    found = LookUp([SearchedText(text, Places.of(text, "markdown"))]).passages(question, budget, count_words)
     return [text[passage.start : passage.stop] for passage in found]
 
 
@@ -111,7 +111,7 @@ def test_a_name_is_not_taken_for_one_that_begins_alike() -> None:
 def test_passages_come_in_the_order_of_the_text_within_the_budget_and_the_best_fit_first() -> None:
     partly = "A pump is a machine. " + TEXT[6000:6700]
     text = partly + BETWEEN + PUMP + BETWEEN + "The pump installed by Anna Kowalski is blue." + BETWEEN
-    found = LookUp(text, Places.of(text, "text")).passages(
+    found = LookUp([SearchedText(text, Places.of(text, "text"))]).passages(
         "Which pump did Anna Kowalski install?", 600, count_words
     )
     assert [passage.start for passage in found] == sorted(passage.start for passage in found)
@@ -122,14 +122,16 @@ def test_passages_come_in_the_order_of_the_text_within_the_budget_and_the_best_f
 
 def test_of_equal_passages_the_first_one_is_taken() -> None:
     text = PUMP + BETWEEN + PUMP + BETWEEN + PUMP
-    lookup = LookUp(text, Places.of(text, "text"))
+    lookup = LookUp([SearchedText(text, Places.of(text, "text"))])
     [found] = lookup.passages("When was the pump installed?", count_words(PUMP), count_words)
     assert found.start == 0
 
 
 def test_passages_beside_each_other_become_one() -> None:
     text = TEXT[:4000] + "\n\n" + f"{PUMP} " * 30 + "\n\n" + TEXT[4000:8000]
-    found = LookUp(text, Places.of(text, "text")).passages("When was the pump installed?", 2000, count_words)
+    found = LookUp([SearchedText(text, Places.of(text, "text"))]).passages(
+        "When was the pump installed?", 2000, count_words
+    )
     assert len(found) == 1 and found[0].stop - found[0].start > 1300
 
 
@@ -182,7 +184,7 @@ def test_what_is_too_long_for_the_budget_is_cut_around_what_matches() -> None:
 )
 def test_what_matches_is_in_the_cut_in_any_script(other: str, fact: str, question: str) -> None:
     text = other * 9 + fact + other * 5
-    found = LookUp(text, Places.of(text, "text")).passages(question, 50, len)
+    found = LookUp([SearchedText(text, Places.of(text, "text"))]).passages(question, 50, len)
     assert fact in text[found[0].start : found[0].stop]
     assert sum(each.stop - each.start for each in found) <= 50
 
@@ -194,7 +196,9 @@ def test_a_passage_that_only_its_heading_leads_to_is_cut_from_its_beginning() ->
 
 def test_passages_lie_where_their_words_lie() -> None:
     text = "𝒳 ﬁ 　\r\n" + BETWEEN + PUMP + "\n"
-    [found] = LookUp(text, Places.of(text, "text")).passages("Who is Kowalski?", 400, count_words)
+    [found] = LookUp([SearchedText(text, Places.of(text, "text"))]).passages(
+        "Who is Kowalski?", 400, count_words
+    )
     assert isinstance(found, Passage) and found.score > 0
     assert text[found.start : found.stop].endswith(PUMP)
 
@@ -204,7 +208,7 @@ def test_a_megabyte_is_indexed_in_half_a_second_and_asked_in_far_less() -> None:
     text = (text * 9)[:1_000_000]
     places = Places.of(text, "text")
     started_s = time.process_time()
-    lookup = LookUp(text, places)
+    lookup = LookUp([SearchedText(text, places)])
     assert time.process_time() - started_s < 0.5
     started_s = time.process_time()
     lookup.passages("How old must the President be?", 1000, count_words)
@@ -215,4 +219,4 @@ def test_making_an_index_can_be_stopped() -> None:
     cancel = CancelToken()
     cancel.cancel()
     with pytest.raises(Cancelled):
-        LookUp(TEXT, Places.of(TEXT, "text"), cancel)
+        LookUp([SearchedText(TEXT, Places.of(TEXT, "text"))], cancel)

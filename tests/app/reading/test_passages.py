@@ -17,8 +17,8 @@ def test_a_passage_that_fills_a_small_room_is_cut_and_not_lost_for_its_number_an
     document, cancel = Document("Handbook", "", "markdown", text), CancelToken()
     finder = PassageFinder()
     question = "Who has the spare seal?"
-    found = finder.segments(document, question, 1, room, len, cancel)
+    found = finder.segments([document], question, 1, room, len, cancel)[0]
     assert found and FACT.strip() in text[found[0].start : found[0].stop]
-    written = finder.text(document, found, question, 1, room, len, cancel)
+    written = finder.texts([document], [found], question, 1, room, len, cancel)[0]
     assert len(written) <= room
     assert written.endswith(f"“{FACT.strip()}”")  # next to the question, which comes behind it
