@@ -12,7 +12,12 @@ from app.documents.ways import DocumentWay
 from app.duration_words import duration_words, short_duration
 from app.profiles import DocumentMode
 from app.reading_speed import ReadingSpeed
-from engine.admission import INSTRUCTION_TOKENS, reading_room_tokens, segment_tokens
+from engine.admission import (
+    INSTRUCTION_TOKENS,
+    has_room_for_notes,
+    reading_room_tokens,
+    segment_tokens,
+)
 from engine.budget import kv_nbytes
 from engine.kv.precision import KVSpec
 from engine.reply_admission import MIN_ANSWER_TOKENS
@@ -156,6 +161,7 @@ def document_costs(
     """
     is_whole = read_whole([each.num_tokens for each in sizes], chosen, room)
     whole = [each.num_tokens if whole else 0 for each, whole in zip(sizes, is_whole, strict=True)]
+    noted = [not is_whole[index] and way is not DocumentWay.LOOK_UP for index, way in enumerate(chosen)]
     costs = list[DocumentCost]()
     left_s = float(MOST_AUTO_S)
     for index, (size, way) in enumerate(zip(sizes, chosen, strict=True)):
@@ -163,7 +169,8 @@ def document_costs(
         has_read = not all(is_whole[:index] + is_whole[index + 1 :])
         reading = reading_room_tokens(room.limit_tokens) if has_read else room.reading_tokens
         beside = dataclasses.replace(room, other_tokens=others, reading_tokens=reading)
-        cost = _document_cost(size, beside, model, mode, left_s)
+        num_noted = sum(noted[:index] + noted[index + 1 :]) + 1
+        cost = _document_cost(size, beside, model, mode, left_s, num_noted)
         if (way or cost.sensible) is DocumentWay.SEGMENTS:
             left_s -= cost.of(DocumentWay.SEGMENTS).seconds or 0.0
         costs.append(cost)
@@ -188,9 +195,14 @@ def read_whole(tokens: Sequence[int], chosen: Sequence[DocumentWay | None], room
 
 
 def _document_cost(
-    size: DocumentSize, room: ReadingRoom, model: ReadingModel, mode: DocumentMode, left_s: float
+    size: DocumentSize,
+    room: ReadingRoom,
+    model: ReadingModel,
+    mode: DocumentMode,
+    left_s: float,
+    num_noted: int,
 ) -> DocumentCost:
-    costs = _Costs(size.num_tokens, room, model)
+    costs = _Costs(size.num_tokens, room, model, num_noted)
     ways = (costs.whole(), costs.segments(), costs.look_up())
     sensible, reason = _sensible(*ways, mode, left_s)
     return DocumentCost(size, model.nbytes(size.num_tokens), ways, sensible, reason)
@@ -198,11 +210,16 @@ def _document_cost(
 
 @dataclass(frozen=True)
 class _Costs:
-    """Works out what each way costs for a document of so many tokens."""
+    """Works out what each way costs for a document of so many tokens.
+
+    `num_noted` documents, this one included, would be read in segments where all are that are not chosen to
+    be looked up.
+    """
 
     num_tokens: int
     room: ReadingRoom
     model: ReadingModel
+    num_noted: int
 
     def whole(self) -> WayCost:
         other, left = self.room.other_tokens, self.room.whole_tokens
@@ -216,6 +233,9 @@ class _Costs:
         most = segment_tokens(self.room.question_tokens, self.room.limit_tokens)
         if most is None or self._notes_left <= 0:
             refusal = f"A context of {self.room.limit_tokens:,} tokens is too small for that."
+            return WayCost(DocumentWay.SEGMENTS, 0, None, refusal)
+        if not has_room_for_notes(self.num_noted, self.room.limit_tokens):
+            refusal = f"There is no room for notes on {self.num_noted:,} documents."
             return WayCost(DocumentWay.SEGMENTS, 0, None, refusal)
         count = -(-self.num_tokens // most)
         beside = INSTRUCTION_TOKENS + self.room.question_tokens

@@ -15,6 +15,8 @@ from engine.model import ChatMessage
 
 NO_TOKEN = -1
 """The id of words that no model wrote."""
+_MOST_NAMED = 3
+"""So many documents that were looked up in vain are named."""
 
 
 def nothing_found(
@@ -34,7 +36,18 @@ def nothing_found(
     kinds = {each.kind for message in messages for each in message.documents}
     if kinds & {SpanKind.DOCUMENT, SpanKind.SUMMARY} or any(each.role == "assistant" for each in messages):
         return None
-    return nothing_found_sentence([_reason(each, titles[each.attachment_id]) for each in readings])
+    return nothing_found_sentence(list(_reasons(readings, titles)))
+
+
+def _reasons(readings: Sequence[Reading], titles: Mapping[int, str]) -> Iterator[str]:
+    """Yield why there is nothing, document by document; in one sentence for many that were looked up."""
+    looked_up = [each for each in readings if each.way is DocumentWay.LOOK_UP]
+    is_many = len(looked_up) > _MOST_NAMED
+    for each in readings:
+        if not is_many or each not in looked_up:
+            yield _reason(each, titles[each.attachment_id])
+    if is_many:
+        yield f"No passage of {len(looked_up):,} documents has the words of the question."
 
 
 def _reason(reading: Reading, title: str) -> str:

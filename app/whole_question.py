@@ -15,6 +15,9 @@ from app.store.records import Attachment
 from engine.admission import AdmissionError, Choice, InSegments, LookUp, ReadWhole, num_segments
 from engine.reply_admission import MIN_ANSWER_TOKENS
 
+_MOST_NAMED = 3
+"""So many documents are named in a refusal."""
+
 
 class WholeQuestionError(AdmissionError):
     """A question about the whole of documents that are to be looked up: not refused for want of room."""
@@ -60,7 +63,9 @@ def whole_question_refusal(
     titles: Sequence[str], question: str, choices: tuple[Choice, ...]
 ) -> WholeQuestionError:
     """Return the refusal of a question about the whole of documents."""
-    named = " and ".join(f"“{title}”" for title in titles)
+    named = f"{len(titles):,} documents"
+    if len(titles) <= _MOST_NAMED:
+        named = " and ".join(f"“{title}”" for title in titles)
     asks = "The question is about all of" if question.strip() else "There is no question about"
     return WholeQuestionError(
         f"{asks} {named}. Looking up finds passages by the words of a question, and would miss most of it. "
@@ -81,7 +86,7 @@ def _choices(
     )
     room = planner.room(context)
     question_tokens = planner.count(context.path[-1].text)
-    segments = num_segments(num_tokens, question_tokens, room.limit_tokens)
+    segments = num_segments(num_tokens, question_tokens, room.limit_tokens, len(documents))
     if room.num_tokens + num_tokens + MIN_ANSWER_TOKENS <= room.limit_tokens:
         yield ReadWhole(num_tokens, keys)
     if segments is not None:

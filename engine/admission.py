@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from engine.errors import OctavoError
@@ -166,6 +166,24 @@ def num_segments(
         return None
     most = segment_tokens(question_tokens, limit_tokens)
     return None if most is None else -(-document_tokens // most)
+
+
+def other_ways(
+    documents: Sequence[tuple[str, int]], question_tokens: int, limit_tokens: int
+) -> Iterator[InSegments | LookUp]:
+    """Yield to read documents in segments or to look them up, where a context has room for that.
+
+    Args:
+        documents: the key and the tokens of each.
+        question_tokens: of what stands beside them.
+        limit_tokens: of the context.
+    """
+    keys, num_tokens = tuple(key for key, _ in documents), sum(tokens for _, tokens in documents)
+    count = num_segments(num_tokens, question_tokens, limit_tokens, len(documents))
+    if keys and count:
+        yield InSegments(count, num_tokens, keys)
+    if keys and has_room_for_passages(limit_tokens):
+        yield LookUp(keys)
 
 
 @dataclass(frozen=True)

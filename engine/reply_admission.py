@@ -20,7 +20,9 @@ from engine.admission import (
     PackedWeights,
     SummarizeTurns,
     longer_context,
-    num_segments,
+    other_ways,
+    reading_room_tokens,
+    too_large,
 )
 from engine.budget import kv_nbytes
 from engine.headroom import CacheRoom, limit_in_the_way, more_memory
@@ -204,9 +206,7 @@ class Question:
 
     def _shorter(self, limit_tokens: int) -> Iterator[Choice]:
         """Yield what makes the prompt fit a context of so many tokens, the milder first."""
-        segments = self._segments(limit_tokens)
-        if segments is not None:
-            yield from (segments, LookUp(segments.keys))
+        yield from self._read_otherwise(limit_tokens)
         yield from self._without_turns(limit_tokens)
 
     def _without_turns(self, limit_tokens: int) -> Iterator[Choice]:
@@ -245,22 +245,26 @@ class Question:
         gone = {index for turn in self._releasable()[:num_turns] for index in range(*turn)}
         return tuple(message for index, message in enumerate(self.messages) if index not in gone)
 
-    def _segments(self, limit_tokens: int) -> InSegments | None:
-        """Return in how many segments the last message's documents fit, None where that is no way.
+    def _read_otherwise(self, limit_tokens: int) -> Iterator[InSegments | LookUp]:
+        """Yield to read the largest of the last message's documents in segments, or to look them up.
 
-        The tokens of documents are estimated by their share of the characters.
+        So many of them that the others fit whole. The tokens of documents are estimated by their share of the
+        characters.
         """
         documents = _documents(self.messages[-1]) if self.messages else []
-        characters = sum(document.stop - document.start for document in documents)
-        if not characters:
-            return None
+        if not documents:
+            return
         system = tuple(message for message in self.messages[:1] if message.role == "system")
         alone = (*system, self.messages[-1])
         num_tokens = len(self.render(alone))
-        inside = num_tokens * characters // max(1, sum(len(message.content) for message in alone))
-        count = num_segments(inside, num_tokens - inside, limit_tokens, len(documents))
-        keys = tuple(document.key for document in documents)
-        return None if count is None else InSegments(count, inside, keys)
+        characters = max(1, sum(len(message.content) for message in alone))
+        tokens = [num_tokens * (each.stop - each.start) // characters for each in documents]
+        beside = num_tokens - sum(tokens)
+        room = limit_tokens - reading_room_tokens(limit_tokens) - MIN_ANSWER_TOKENS
+        taken = too_large(tokens, room - (self.num_tokens - sum(tokens)))
+        yield from other_ways(
+            [(documents[index].key, tokens[index]) for index in taken], beside, limit_tokens
+        )
 
     def _kv_nbytes(self, num_tokens: int) -> int:
         return kv_nbytes(self.room.info, self.room.backend, self.kv, num_tokens)

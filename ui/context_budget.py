@@ -201,6 +201,10 @@ class ContextEstimate:
         """Tokens of the question's documents that are read whole, None while not all are counted."""
         return _total(map(self._contexts.document_tokens, self.whole_documents))
 
+    def document_tokens(self, document: Attachment) -> int:
+        """Return the tokens of a document that is read whole, 0 while they are not counted."""
+        return self._contexts.document_tokens(document) or 0
+
     def _document_room(self) -> ReadingRoom:
         """Return the room for documents, as the engine's thread decides by which way they are read.
 

@@ -14,10 +14,10 @@ from engine.admission import (
     LEAST_SEGMENT_TOKENS,
     AdmissionError,
     Choice,
-    InSegments,
-    LookUp,
     longer_context,
-    num_segments,
+    other_ways,
+    reading_room_tokens,
+    too_large,
 )
 from engine.budget import kv_nbytes
 from engine.engine import LoadedModel
@@ -138,12 +138,14 @@ class SendCheck:
         yield from self._more_room(used + MIN_ANSWER_TOKENS, estimate.settings, estimate.loaded)
         documents, tokens = estimate.whole_documents, estimate.whole_tokens or 0
         own = (use.text_tokens or 0) + (use.template_tokens or 0)
-        segments = num_segments(tokens, own, use.limit_tokens or 0, len(documents))
-        if documents and segments and use.surplus_tokens + LEAST_SEGMENT_TOKENS <= tokens:
-            keys = tuple(attachment_key(each.id) for each in documents)
-            yield from (InSegments(segments, tokens, keys), LookUp(keys))
-        else:
-            yield from document_choices(estimate, estimate.context)
+        ways = []
+        if use.surplus_tokens + LEAST_SEGMENT_TOKENS <= tokens:
+            limit = use.limit_tokens or 0
+            sizes = [(attachment_key(each.id), estimate.document_tokens(each)) for each in documents]
+            room = limit - reading_room_tokens(limit) - MIN_ANSWER_TOKENS - (used - tokens)
+            taken = too_large([size for _, size in sizes], room)
+            ways = list(other_ways([sizes[index] for index in taken], own, limit))
+        yield from ways or document_choices(estimate, estimate.context)
         yield from turn_choices(estimate, estimate.context)
 
     def _more_room(self, needed_tokens: int, settings: ReplySettings, loaded: LoadedModel) -> list[Choice]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterator
 from typing import Protocol
@@ -58,20 +59,26 @@ def turn_choices(planner: TrimPlanning, context: ConversationContext) -> Iterato
 
 
 def document_choices(planner: TrimPlanning, context: ConversationContext) -> Iterator[LookUp]:
-    """Yield to look up what is read whole now, where a context needs nothing else then."""
-    keys = tuple(
+    """Yield to look up what is read whole now, where a context needs nothing else then.
+
+    As few documents as can be, the largest first.
+    """
+    whole = [
         span.key
         for span in context.spans
         if span.kind is SpanKind.DOCUMENT
         and span.state is SpanState.IN_CONTEXT
         and context.ways.is_whole(span.key)
-    )
-    if not keys:
-        return
-    changed = context.changed(together(context, keys, _looked_up))
-    room = planner.room(changed)
-    if not room.is_due and room.num_tokens + MIN_ANSWER_TOKENS <= room.limit_tokens:
-        yield LookUp(keys)
+    ]
+    by_size = sorted(whole, key=lambda key: -len(context.ways.document(key).text))
+
+    def is_enough(num_documents: int) -> bool:
+        room = planner.room(context.changed(together(context, by_size[:num_documents], _looked_up)))
+        return not room.is_due and room.num_tokens + MIN_ANSWER_TOKENS <= room.limit_tokens
+
+    num_documents = bisect.bisect_left(range(1, len(whole) + 1), True, key=is_enough) + 1
+    if num_documents <= len(whole):
+        yield LookUp(tuple(key for key in whole if key in by_size[:num_documents]))
 
 
 def _looked_up(context: ConversationContext, key: str) -> ContextChange:

@@ -11,6 +11,8 @@ from app.documents.ways import DocumentWay
 from app.reading.records import Reading, ReadSegment, SegmentState, Source, SourceKind
 
 _FIRST_CHARS = 160
+_MOST_NAMED = 3
+"""So many documents without a passage are named beside passages of others."""
 _LEADING_HEADINGS = re.compile(r"^(?:#{1,6}[ \t][^\n]*\s+)+(?=\S)")
 _LEADING_SIGNS = re.compile(r"^(?:[#>|*+-]+[ \t]+|\d+[.)][ \t]+)+")
 _TABLE_SIGNS = re.compile(r"[ \t]*\|[ \t|:-]*")
@@ -133,11 +135,13 @@ class Evidence:
     def found_nothing(self) -> tuple[str, ...]:
         """The titles of the documents that were looked up and have nothing that fits the question.
 
-        None where the answer says so itself.
+        None where the answer says so itself, nor beside passages of others where many were.
         """
         if not self.is_by_model:
             return ()
-        looked_up = (each for each in self.coverages if each.reading.way is DocumentWay.LOOK_UP)
+        looked_up = [each for each in self.coverages if each.reading.way is DocumentWay.LOOK_UP]
+        if len(looked_up) > _MOST_NAMED and any(each.segments for each in looked_up):
+            return ()
         known = {each.source.attachment_id for each in self.passages if each.source.number}
         return tuple(
             each.title

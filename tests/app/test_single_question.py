@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from app.documents.document import Document
 from app.documents.ways import DocumentWay
 from app.reading.records import SourceKind
 from app.segments.progress import SegmentEvent, SegmentProgress
@@ -39,6 +40,50 @@ def talking(tmp_path_factory: pytest.TempPathFactory, backend: Backend) -> Engin
 def asked(engine: Engine, **changes: object) -> tuple[SingleQuestion, list[SegmentEvent]]:
     question = SingleQuestion(engine, dataclasses.replace(ASKED, **changes))  # type: ignore[arg-type]
     return question, list(question.events(CancelToken()))
+
+
+def code_file(number: int) -> Document:
+    """Return a file of two functions of some words; no two files have the same."""
+    text = (
+        f'def widen_{number}(value):\n    """Return a wider value for the step {number} of the pipeline."""\n'
+        f"    return value * {number}\n\n\n"
+        f'def narrow_{number}(value):\n    """Return what is left of the value behind step {number}."""\n'
+        f"    return value - {number}\n"
+    )
+    return Document(title=f"pipeline/step_{number}.py", source="", kind="code", text=text)
+
+
+ODD = Document(
+    title="pipeline/valves.py",
+    source="",
+    kind="code",
+    text='def close_valve(pressure):\n    """Shut the relief valve where the pressure is too high."""\n'
+    "    return pressure > 9\n",
+)
+FOLDER = [*(code_file(number) for number in range(40)), ODD, *(code_file(number) for number in range(40, 59))]
+"""Sixty files."""
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Which function shuts the relief valve above some pressure?", "What does valves.py do?"],
+)
+def test_a_folder_of_many_small_files_is_looked_up_and_the_right_one_is_found(
+    talking: Engine, question: str
+) -> None:
+    """In 1,024 tokens for passages, of which each file alone would get 17."""
+    answered, events = asked(
+        talking, documents=FOLDER, way=DocumentWay.LOOK_UP, question=question, max_context=4096
+    )
+    assert len(answered.readings) == len(FOLDER) == 60
+    assert all(reading.is_done for reading in answered.readings.values())
+    first = next(source for source in answered.sources if source.attachment_id == 40)
+    assert first.kind is SourceKind.LOOKED_AT
+    assert "def close_valve" in ODD.text[first.start : first.stop]
+    assert f"[{first.number}] {ODD.text.strip()}" in answered.readings[40].text
+    assert len({source.attachment_id for source in answered.sources}) < 10
+    stats = finished(events).stats
+    assert stats.prompt_tokens < 60 * 5 + 300  # a line for each file, and what was found
 
 
 def finished(events: list[SegmentEvent]) -> Finished:

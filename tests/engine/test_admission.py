@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from engine.admission import (
     ShorterContext,
     SmallerModel,
     SummarizeTurns,
+    too_large,
 )
 from engine.backend import Backend
 from engine.budget import kv_nbytes, plan_load
@@ -275,8 +277,35 @@ def test_segments_are_not_offered_where_there_is_no_room_for_notes_on_each_docum
         with pytest.raises(AdmissionError) as caught:
             engine.admit(asked((asking,), max_context=limit))
         kinds = {type(choice) for choice in caught.value.choices}
-        assert ({InSegments, LookUp} <= kinds) == is_offered
-        assert kinds.isdisjoint({InSegments, LookUp}) != is_offered
+        assert (InSegments in kinds) == is_offered
+        assert LookUp in kinds  # passages of all documents share one room
+
+
+def test_only_the_largest_documents_are_offered_to_be_read_otherwise(engine: Engine) -> None:
+    sizes = {"a1": 24, "a2": 900, "a3": 100, "a4": 700}
+    stops = list(itertools.accumulate(sizes.values()))
+    ranges = tuple(
+        DocumentRange(key, stop - size, stop, key)
+        for (key, size), stop in zip(sizes.items(), stops, strict=True)
+    )
+    asking = ChatMessage("user", "x" * stops[-1] + "\n\nWhat is it?", ranges)
+    for limit, keys in ((1500, ("a2",)), (800, ("a2", "a4"))):
+        with pytest.raises(AdmissionError) as caught:
+            engine.admit(asked((asking,), max_context=limit))
+        segments, looked_up = (each for each in caught.value.choices if isinstance(each, InSegments | LookUp))
+        assert isinstance(segments, InSegments) and isinstance(looked_up, LookUp)
+        assert segments.keys == looked_up.keys == keys
+        assert segments.document_tokens == pytest.approx(sum(sizes[key] for key in keys), abs=20)
+
+
+@pytest.mark.parametrize(
+    ("room", "indexes"),
+    [(1200, []), (1199, [1]), (324, [1]), (323, [1, 2]), (72, [1, 2]), (71, [0, 1, 2])],
+)
+def test_the_largest_documents_leave_room_for_the_others_and_for_the_lines_that_name_them(
+    room: int, indexes: list[int]
+) -> None:
+    assert too_large([24, 900, 276], room) == indexes
 
 
 def test_a_summary_at_the_head_of_a_message_is_no_document_to_be_removed_or_read_in_segments(

@@ -220,3 +220,42 @@ def test_making_an_index_can_be_stopped() -> None:
     cancel.cancel()
     with pytest.raises(Cancelled):
         LookUp([SearchedText(TEXT, Places.of(TEXT, "text"))], cancel)
+
+
+def searched(**texts: str) -> list[SearchedText]:
+    return [SearchedText(text, Places.of(text, "code"), title) for title, text in texts.items()]
+
+
+def test_the_best_passages_of_several_texts_are_found_wherever_they_are() -> None:
+    texts = searched(
+        first="The pump stands in the hall. " * 30,
+        second="The lighthouse keeper counts ships.",
+        third="The pump of the lighthouse was installed in 1931 by Edith Marlow.",
+    )
+    found = LookUp(texts).passages("Who installed the pump of the lighthouse?", 40, count_words)
+    best = max(found, key=lambda passage: passage.score)
+    assert (best.index, best.start, best.stop) == (2, 0, len(texts[2].text))
+    assert sum(count_words(texts[each.index].text[each.start : each.stop]) for each in found) <= 40
+
+
+def test_a_passage_never_goes_on_in_the_next_text() -> None:
+    found = LookUp(searched(a="The owl hunts voles.", b="The owl hunts mice.")).passages(
+        "What does the owl hunt?", 100, count_words
+    )
+    assert [(each.index, each.start, each.stop) for each in found] == [(0, 0, 20), (1, 0, 19)]
+
+
+def test_passages_are_found_by_the_title_of_their_text() -> None:
+    texts = [
+        SearchedText(f"value = {number}", Places.of("", "code"), title)
+        for number, title in enumerate(["app/lexer.py", "app/parser.py", "app/words.py"])
+    ]
+    (found,) = LookUp(texts).passages("What does parser.py do?", 100, count_words)
+    assert found.index == 1
+
+
+def test_the_first_passage_of_a_text_takes_what_stands_around_it() -> None:
+    lookup = LookUp(searched(a="The owl hunts voles.", b="The owl hunts mice."))
+    question = "What does the owl hunt?"
+    assert len(lookup.passages(question, 27, count_words, [10, 10])) == 1
+    assert len(lookup.passages(question, 28, count_words, [10, 10])) == 2
