@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from app.cli.document_report import DocumentReport
+from app.cli.document_report import DocumentReport, report_lines
 from app.cli.status_line import StatusLine
 from app.duration_words import short_duration
 from app.kv_text import bits_text, budget_text, pages_text
@@ -88,9 +88,8 @@ class TextOutput:
 
     def rests_on(self, reports: Sequence[DocumentReport]) -> None:
         """Show what was read of documents that were not read whole, and what the answer rests on."""
-        for report in reports:
-            for line in report.lines:
-                print(line, file=sys.stderr)
+        for line in report_lines(reports):
+            print(line, file=sys.stderr)
 
     def stop(self) -> None:
         """Show that the user stopped it before there was an answer."""

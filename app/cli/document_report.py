@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _MOST_CHARACTERS = 80
 
 
+_MOST_NAMED = 3
+"""So many documents that were looked up in vain are named."""
+
+
 @dataclass(frozen=True)
 class PassageReport:
     """A passage that an answer may rest on.
@@ -73,6 +77,11 @@ class DocumentReport:
     passages: tuple[PassageReport, ...]
 
     @property
+    def is_in_vain(self) -> bool:
+        """Whether it was looked up and has nothing that fits the question."""
+        return self.way == DocumentWay.LOOK_UP.value and not self.num_read
+
+    @property
     def lines(self) -> Iterator[str]:
         """What people are told: the coverage, and the passages that are cited; all where none is."""
         if self.way == DocumentWay.SEGMENTS.value:
@@ -85,6 +94,17 @@ class DocumentReport:
         looked_at = [each for each in self.passages if each.kind == SourceKind.LOOKED_AT.value]
         for passage in cited or looked_at:
             yield f"  {passage.line}"
+
+
+def report_lines(reports: Sequence[DocumentReport]) -> Iterator[str]:
+    """Yield what people are told of all documents; many that were looked up in vain have one line."""
+    in_vain = [each for each in reports if each.is_in_vain]
+    is_many = len(in_vain) > _MOST_NAMED
+    for each in reports:
+        if not is_many or not each.is_in_vain:
+            yield from each.lines
+    if is_many:
+        yield f"{len(in_vain):,} documents: No passage has the words of the question."
 
 
 def document_reports(question: SingleQuestion, documents: Sequence[Document]) -> tuple[DocumentReport, ...]:

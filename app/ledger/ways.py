@@ -113,8 +113,10 @@ class DocumentWays:
         Not those of documents that are read whole or left out, nor, for the question that waits, those by
         another way than is chosen now.
         """
-        found = (self.reading(key, message_id) for key in self._items.documents)
-        return tuple(each for each in found if each is not None and self._is_read(each))
+        own = [each for each in self._rows.readings if each.message_id == message_id]
+        by_key = {attachment_key(each.attachment_id): each for each in reversed(own)}
+        found = (by_key[key] for key in self._items.documents if key in by_key)
+        return tuple(each for each in found if self._is_read(each))
 
     def written_readings(self, message_id: int) -> tuple[Reading, ...]:
         """Return those of the readings for a question that the model reads with it."""

@@ -18,7 +18,7 @@ from app.document_size import DocumentSize
 from app.documents.ways import DocumentWay
 from app.profiles import DocumentMode
 from app.reading_speed import ReadingSpeed
-from engine.admission import MOST_SEGMENT_TOKENS, reading_room_tokens
+from engine.admission import MOST_SEGMENT_TOKENS, least_room_tokens, reading_room_tokens
 from engine.backend import Backend
 from engine.budget import kv_nbytes, plan_load
 from engine.inspection import inspect_model
@@ -166,3 +166,14 @@ def test_what_is_read_whole_by_itself_fits_together(
         each.of(DocumentWay.SEGMENTS).seconds for each in found if each.sensible is DocumentWay.SEGMENTS
     ]
     assert sum(each or 0 for each in seconds) <= MOST_AUTO_S
+
+
+def test_more_documents_than_there_is_room_for_notes_on_are_looked_up(loaded: LoadedModel) -> None:
+    room = reading_room_tokens(4096) // least_room_tokens(1, 0)
+    for count, way in ((room, DocumentWay.SEGMENTS), (room + 1, DocumentWay.LOOK_UP)):
+        found = costs(loaded, *[5000] * count)
+        assert {each.sensible for each in found} == {way}
+    assert f"There is no room for notes on {room + 1:,} documents." in found[0].reason
+    assert all(not each.of(DocumentWay.LOOK_UP).refusal for each in found)
+    ways = (DocumentWay.LOOK_UP, *[None] * room)
+    assert costs(loaded, *[5000] * (room + 1), chosen=ways)[1].sensible is DocumentWay.SEGMENTS

@@ -182,6 +182,20 @@ def test_a_document_that_is_too_long_can_be_read_in_segments_or_looked_up(
     assert len(window.chat.session.messages[0].attachments) == 1
 
 
+def test_tiny_documents_beside_one_that_is_too_long_stay_whole(window: MainWindow, qtbot: QtBot) -> None:
+    key = long_document(window)
+    conversation = window.chat.session.conversation_id
+    assert conversation is not None
+    tiny = window._store.add_attachment(conversation, Document("README", "/x", "text", "z" * 24))
+    window.chat.attachments.open(conversation)
+    ask(window, qtbot, "What does it say?")
+    with qtbot.waitSignal(window.chat.stream.busy_changed, timeout=WAIT_MS):
+        offered(window)["Look up"].click()
+    marks = window.chat.session.context.rows.marks
+    assert marks[key].way is DocumentWay.LOOK_UP
+    assert window.chat.session.context.ways.is_whole(attachment_key(tiny.id))
+
+
 def test_reading_in_segments_tells_how_long_it_takes_once_a_speed_was_measured(
     window: MainWindow, qtbot: QtBot
 ) -> None:

@@ -195,6 +195,15 @@ def test_documents_are_read_as_is_asked_for_and_what_was_read_is_told(
             assert "hunt" in passage["text"]
 
 
+def test_many_documents_that_were_looked_up_in_vain_have_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    in_vain = [DocumentReport(f"Cats {number}", "look_up", 0, 0, 0, (), ()) for number in range(40)]
+    TextOutput().rests_on([*in_vain, DocumentReport("Bats", "look_up", 2, 2, 0, (), ())])
+    assert capsys.readouterr().err.splitlines() == [
+        "Bats: Looked at 2 passages.",
+        "40 documents: No passage has the words of the question.",
+    ]
+
+
 def test_what_an_answer_rests_on_is_told_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
     def passage(number: int, is_cited: bool, kind: str = "noted") -> PassageReport:
         return PassageReport(number, "p. 12, Owls", 0, 9, kind, is_cited, "They hunt\nvoles " * 20)

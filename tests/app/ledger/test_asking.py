@@ -53,6 +53,16 @@ def test_what_is_read_whole_can_be_looked_up_instead(engine: Engine) -> None:
     assert "look documents up" in str(refusal)
 
 
+def test_only_as_many_documents_as_are_needed_are_looked_up_instead_the_largest_first(engine: Engine) -> None:
+    tiny, large, small = (
+        dataclasses.replace(BOOK, id=number, text="a" * length)
+        for number, length in ((7, 24), (8, 1800), (9, 100))
+    )
+    context = ConversationContext.of([question(1, "What?", tiny, large, small)], LedgerRows())
+
+    assert list(document_choices(TrimPlanner(engine, 1, SETTINGS), context)) == [LookUp(("a8",))]
+
+
 def test_it_is_no_way_out_where_the_rest_is_too_long_or_nothing_is_read_whole(engine: Engine) -> None:
     planner = TrimPlanner(engine, 1, SETTINGS)
 

@@ -93,3 +93,17 @@ def test_nothing_was_found_only_for_an_answer_that_has_nothing_of_the_document()
     assert evidence_of([], [(looked_up, [])], {7: DOCUMENT}).found_nothing == ("birds.pdf",)
     assert evidence_of([noted], [(looked_up, [])], {7: DOCUMENT}).found_nothing == ()
     assert evidence_of([], [(looked_up, [])], {7: DOCUMENT}, is_by_model=False).found_nothing == ()
+
+
+def test_of_many_documents_that_were_looked_up_together_those_without_a_passage_are_not_named() -> None:
+    def looked_up(number: int, *segments: ReadSegment) -> tuple[Reading, list[ReadSegment]]:
+        count = len(segments)
+        done = Reading(number, 1, number, DocumentWay.LOOK_UP, "A model", "Done.", count, count, 0)
+        return done, list(segments)
+
+    in_vain = [looked_up(number) for number in range(1, 6)]
+    documents = dict.fromkeys(range(1, 7), DOCUMENT)
+    passage = ReadSegment(OWLS, LARKS, SegmentState.READ)
+    assert len(evidence_of([], in_vain, documents).found_nothing) == 5
+    assert evidence_of([], [*in_vain, looked_up(6, passage)], documents).found_nothing == ()
+    assert len(evidence_of([], [*in_vain[:2], looked_up(6, passage)], documents).found_nothing) == 2
