@@ -347,3 +347,26 @@ def test_what_is_held_of_segments_is_not_told_as_what_the_conversation_holds(tal
     last = max(n for n, event in enumerate(talk.events) if isinstance(event, SegmentProgress))
     told = [n for n, event in enumerate(talk.events) if isinstance(event, CacheChanged)]
     assert told and min(told) > last
+
+
+def test_each_file_of_a_folder_has_a_reading_and_only_those_with_passages_are_read(talk: Talk) -> None:
+    words = "The lighthouse keeper counts ships at night."
+    folder = [
+        Document(f"src/{number}.py", "", "code", f"Line {number} tells of rain.") for number in range(60)
+    ]
+    folder[33] = dataclasses.replace(folder[33], text=words)
+    settings = dataclasses.replace(LOOKED_UP, max_context=2000)
+    question = talk.say("Who counts ships at night?", *folder)
+    for attachment in question.attachments:
+        talk.store.change_context(
+            talk.id, read_by(talk.context, attachment_key(attachment.id), DocumentWay.LOOK_UP)
+        )
+    answer = talk.answer(question, settings)
+    assert len(talk.readings) == 60 and all(each.is_done for each in talk.readings)
+    (source,) = answer.sources
+    assert (source.number, source.attachment_id) == (1, question.attachments[33].id)
+    asked = talk.context.messages[0]
+    assert sum(document.key.startswith("r") for document in asked.documents) == 1
+    assert f"[1] {words}" in asked.content
+    again = talk.ask("And who counts the ships of the lighthouse?", settings=settings)
+    assert [each.number for each in again.sources if each.kind is SourceKind.LOOKED_AT] == [2]
