@@ -269,10 +269,7 @@ class ContextEstimate:
         return [*unread_documents(context), *open_ones]
 
     def _reading_tokens(self, context: ConversationContext) -> int:
-        documents = self._to_read(context)
-        if not documents:
-            return 0
-        tokens = _total(map(self._contexts.document_tokens, documents))
+        tokens = _total(map(self._contexts.document_tokens, self._to_read(context)))
         most = reading_room_tokens(self._limit_tokens)
         return most if tokens is None else min(most, tokens)
 
