@@ -14,14 +14,13 @@ from app.reading.passages import PassageFinder
 from app.reading.question import DocumentQuestion, DocumentToRead
 from app.reading.records import Reading, ReadSegment, SegmentState, written_readings
 from app.segments.budget import most_fitting_tokens
-from app.segments.joining import BETWEEN, joined_notes
+from app.segments.joining import joined_notes
 from app.segments.notes import NoteTaker
 from app.segments.numbering import numbered
 from app.segments.progress import SegmentEvent, SegmentProgress, SegmentStage
 from app.segments.prompts import notes_text
 from app.segments.reading import SegmentClock, SegmentedDocument, SegmentReading
 from app.segments.splitting import split_text
-from app.sources.evidence import fitting_sentence
 from engine.cancel import CancelToken
 from engine.events import Finished
 
@@ -178,10 +177,7 @@ class ReadingRun:
         notes = reading.notes(self._next_number)
         room = room_tokens - self._taker.count(notes_text(title, coverage, "…", self._next_number, "…"))
         progress = SegmentProgress(clock.number, clock.total, title, SegmentStage.JOINING)
-        noted = BETWEEN.join(note.text for note in notes)
-        fitting = fitting_sentence(
-            self._question.words, noted, most_fitting_tokens(room_tokens), self._taker.count
-        )
+        fitting = reading.fitting(self._question.words, most_fitting_tokens(room_tokens))
         room -= self._taker.count(fitting)
         joined = (yield from joined_notes(notes, room, self._taker, progress)) if notes else ""
         text = notes_text(title, coverage, joined, self._next_number, fitting)

@@ -44,12 +44,20 @@ def tells(note: str, sentence: str, question: str) -> bool:
 
 
 def adds(note: str, text: str, question: str) -> bool:
-    """Return whether a note has numbers that are not in a text, or names that the question has not either."""
+    """Return whether a note has numbers or names that are not in a text.
+
+    Of the names in a question only those that stand in no sentence with a number: else what the text says of
+    something else would be told of what is asked.
+    """
     told = _ITEM_NUMBER.sub("", note)
     if numbers_in(told) - numbers_in(text):
         return True
-    known = set(words_of(text)) | set(words_of(question))
-    stems = {word[:_STEM_CHARACTERS] for word in known}
-    return any(
-        name not in known and name[:_STEM_CHARACTERS] not in stems for name in names_in(sentences(told))
-    )
+    names, in_text = names_in(sentences(told)), set(words_of(text))
+    asked, asked_numbers = set(words_of(question)), numbers_in(question)
+    for sentence in sentences(told):
+        known = in_text if numbers_in(sentence) - asked_numbers else in_text | asked
+        stems = {word[:_STEM_CHARACTERS] for word in known}
+        own = names & set(words_of(sentence))
+        if any(name not in known and name[:_STEM_CHARACTERS] not in stems for name in own):
+            return True
+    return False

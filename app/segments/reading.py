@@ -18,6 +18,7 @@ from app.segments.numbering import NumberedNote, counts
 from app.segments.progress import SegmentEvent, SegmentProgress
 from app.segments.prompts import segment_passage
 from app.segments.splitting import TableHeads
+from app.sources.evidence import fitting_sentence
 from engine.errors import OctavoError, sentence_of
 
 log = logging.getLogger(__name__)
@@ -164,6 +165,17 @@ class SegmentReading:
     def _keep(self, index: int, segment: ReadSegment) -> None:
         self._segments[index] = segment
         self._keeper.save_segment(self.reading.id, index, segment)
+
+    def fitting(self, question: str, most_tokens: int) -> str:
+        """Return the sentence that fits a question best of the segments that say something about it.
+
+        In the words of the document, as a model may have put together what is not said together. Empty where
+        none fits, or it has more than `most_tokens`.
+        """
+        count = self._taker.count
+        noted = (self._segmented.words(each) for each in self._segments if counts(each, self.reading.way))
+        fitting = (fitting_sentence(question, words, most_tokens, count) for words in noted)
+        return fitting_sentence(question, "\n\n".join(filter(None, fitting)), most_tokens, count)
 
     def notes(self, first_number: int) -> list[NumberedNote]:
         """Return the notes on it under numbers from `first_number` on."""

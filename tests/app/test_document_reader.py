@@ -141,6 +141,19 @@ def test_what_the_model_makes_up_is_replaced_by_sentences_of_the_segment(long_re
     assert all(each.is_extract for each in noted)
 
 
+def test_what_the_document_is_said_to_say_stands_in_it_whatever_notes_tell(talking: Engine) -> None:
+    keeper = PassingReadings()
+    first = Read(talking, in_segments(LONG), keeper=keeper).result.readings[0]
+    for index, segment in enumerate(keeper.reading_segments(first.id)):
+        noted = dataclasses.replace(segment, note=segment.note and "The barn owl hunts 77 voles.")
+        keeper.save_segment(first.id, index, noted)
+    unfinished = dataclasses.replace(first, text="")
+    again = Read(talking, in_segments(LONG, stored=unfinished), keeper=keeper)
+    text = again.result.readings[0].text
+    assert "77 voles" in text
+    assert text.endswith("The document says: “The barn owl will hunt voles in fields.”")
+
+
 def test_notes_have_numbers_places_and_the_coverage_and_fit_the_room(talking: Engine) -> None:
     document = dataclasses.replace(LONG, kind="pdf", page_starts=(0, len(LONG.text) // 2))
     read = Read(talking, in_segments(document))

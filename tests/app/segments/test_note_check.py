@@ -30,6 +30,7 @@ def test_what_the_segment_says_is_supported(note: str) -> None:
     [
         "The mill was built in 1874 by Edith Marlow.",
         "The mill was built by Edith Harper.",
+        "The mill that Tom Reed visited has 48 paddles.",
         "The document is about many things.",
         "The mill was built. " * 12,
     ],
