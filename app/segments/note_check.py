@@ -21,18 +21,17 @@ def without_echo(note: str, prompt: str) -> str:
     return note if len(kept) == len(sentences(note)) else "\n".join(kept)
 
 
-def is_supported(note: str, text: str, question: str) -> bool:
+def is_supported(note: str, text: str) -> bool:
     """Return whether a note rests on a text.
 
     It adds nothing, a sentence of the text shares what is rare with it, and it does not go round in circles.
 
     Args:
         note: what a model wrote.
-        text: what it was written on, with the words that say where that stands.
-        question: what was asked.
+        text: what it was written on, without words around it, which a model repeats.
     """
     told = _ITEM_NUMBER.sub("", note)
-    return not (adds(told, text, question) or repeats(note)) and locate(told, text) is not None
+    return not (adds(told, text) or repeats(note)) and locate(told, text) is not None
 
 
 def tells(note: str, sentence: str, question: str) -> bool:
@@ -43,21 +42,16 @@ def tells(note: str, sentence: str, question: str) -> bool:
     return 2 * len(facts & told) > len(facts) or not facts
 
 
-def adds(note: str, text: str, question: str) -> bool:
+def adds(note: str, text: str) -> bool:
     """Return whether a note has numbers or names that are not in a text.
 
-    Of the names in a question only those that stand in no sentence with a number: else what the text says of
-    something else would be told of what is asked.
+    Those of the question are no exception: a model that finds nothing tells of what is asked all the same.
     """
     told = _ITEM_NUMBER.sub("", note)
     if numbers_in(told) - numbers_in(text):
         return True
-    names, in_text = names_in(sentences(told)), set(words_of(text))
-    asked, asked_numbers = set(words_of(question)), numbers_in(question)
-    for sentence in sentences(told):
-        known = in_text if numbers_in(sentence) - asked_numbers else in_text | asked
-        stems = {word[:_STEM_CHARACTERS] for word in known}
-        own = names & set(words_of(sentence))
-        if any(name not in known and name[:_STEM_CHARACTERS] not in stems for name in own):
-            return True
-    return False
+    known = set(words_of(text))
+    stems = {word[:_STEM_CHARACTERS] for word in known}
+    return any(
+        name not in known and name[:_STEM_CHARACTERS] not in stems for name in names_in(sentences(told))
+    )

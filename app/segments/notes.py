@@ -106,7 +106,7 @@ class NoteTaker:
         try:
             for prompt in (segment_prompt, note_again_prompt):
                 asking = chat_message("user", prompt(self.question), [segment])
-                note = note_of((yield from self._written(asking, segment.text, progress)))
+                note = note_of((yield from self._written(asking, words, progress)))
                 if prompt is segment_prompt:
                     # Before it is asked again: what is cut and goes on is not kept.
                     self._engine.keep_prefix(SEGMENT_CONVERSATION, self._asked.conversation_id, self._cancel)
@@ -115,7 +115,7 @@ class NoteTaker:
                 elif not fitting:
                     return Note("")
                 is_own = prompt is segment_prompt or is_related(self.question, note)
-                if note and is_own and is_supported(note, segment.text, self.question):
+                if note and is_own and is_supported(note, words):
                     return Note(note if tells(note, fitting, self.question) else f"{fitting} {note}")
                 if fitting or not is_related(self.question, words):
                     return Note(fitting, is_extract=bool(fitting))
@@ -128,7 +128,7 @@ class NoteTaker:
         text = "\n\n".join(notes)
         asking = ChatMessage("user", join_prompt(progress.title, text, self.question))
         note = note_of((yield from self._written(asking, text, progress)))
-        if note and is_supported(note, text, self.question):
+        if note and is_supported(note, text):
             return note
         return best_sentences(self.question, text, self.budget.note_tokens, self.count)
 
@@ -166,7 +166,7 @@ class NoteTaker:
 
     def _is_of_no_use(self, written: str, source: str) -> bool:
         begun = whole_sentences(without_reasoning(written))
-        return repeats(begun) or adds(begun, source, self.question)
+        return repeats(begun) or adds(begun, source)
 
 
 def note_request(asked: DocumentQuestion, asking: ChatMessage, max_tokens: int) -> GenerationRequest:

@@ -10,7 +10,6 @@ SEGMENT = (
     "The mill at Harrowgate was built in 1,873 by Edith Marlow. Its wheel has 48 paddles, each 2.5 m long. "
     "It ground wheat until the flood."
 )
-QUESTION = "Who built the mill that Tom Reed visited?"
 
 
 @pytest.mark.parametrize(
@@ -18,11 +17,11 @@ QUESTION = "Who built the mill that Tom Reed visited?"
     [
         "The mill was built in 1873 by Edith Marlow.",
         "1. The wheel has 48 paddles.\n2. Each paddle is 2.5 m long.",
-        "- Edith Marlow built it, not Tom Reed.",
+        "- Edith Marlow built it.",
     ],
 )
 def test_what_the_segment_says_is_supported(note: str) -> None:
-    assert is_supported(note, SEGMENT, QUESTION)
+    assert is_supported(note, SEGMENT)
 
 
 @pytest.mark.parametrize(
@@ -31,12 +30,13 @@ def test_what_the_segment_says_is_supported(note: str) -> None:
         "The mill was built in 1874 by Edith Marlow.",
         "The mill was built by Edith Harper.",
         "The mill that Tom Reed visited has 48 paddles.",
+        "The segment does not say who visited it.",
         "The document is about many things.",
         "The mill was built. " * 12,
     ],
 )
 def test_other_numbers_and_names_what_says_nothing_and_circles_are_not(note: str) -> None:
-    assert not is_supported(note, SEGMENT, QUESTION)
+    assert not is_supported(note, SEGMENT)
 
 
 def test_sentences_that_repeat_what_was_asked_are_no_note() -> None:
