@@ -17,6 +17,7 @@ from engine.guard import Guard
 from engine.held import HeldSequences
 from engine.held_context import HeldContext
 from engine.kv.cache import SequenceCache
+from engine.kv.page_map import SpanKind
 from engine.kv.precision import KVSpec
 from engine.lost_text import LostText
 from engine.model import Model
@@ -85,7 +86,8 @@ class ReplyWriter:
                 shortening = self._shortening(request, admitted, found.context)
                 relief = ReplyRelief(self._guard, found.context, self._held, shortening)
                 generation = self._generation(request, admitted, found, cancel, relief, followed)
-                found.context.cache.watch_answer()
+                if any(span.kind is SpanKind.DOCUMENT for span in admitted.prompt.spans):
+                    found.context.cache.watch_answer()
                 for event in generation.events():
                     yield self._with_attended(event, found.context)
         finally:
